@@ -31,6 +31,8 @@ class JobKind:
     """The closed set of replica types in their canonical order; empty when any DNS label is a type."""
     leaders: tuple[str, ...]
     """Types whose success decides the job's, first present wins; compared ignoring case."""
+    deciders: tuple[str, ...]
+    """Without a leader: the types whose replicas must all succeed; empty means every type there is."""
     container: str
     """Name of the main container."""
     port_name: str
@@ -68,6 +70,7 @@ TRAINING_JOB = JobKind(
     spec_key="replicaSpecs",
     types=(),
     leaders=("Master", "Chief", "Launcher", "Leader"),
+    deciders=(),
     container="main",
     port_name="main",
     port=29500,
@@ -85,12 +88,13 @@ PYTORCH_JOB = JobKind(
     spec_key="pytorchReplicaSpecs",
     types=(ReplicaType("Master"), ReplicaType("Worker")),
     leaders=("Master",),
+    deciders=("Worker",),
     container="pytorch",
     port_name="pytorchjob-port",
     port=23456,
     restart_policy_default="OnFailure",
     reason_prefix="PyTorchJob",
-    env="torch",
+    env="pytorch",
     labels="kubeflow",
     managers=KUBEFLOW_MANAGERS,
 )

@@ -1,0 +1,91 @@
+"""CustomResourceDefinitions from the JSON Schema files: the same source as validation, so the two cannot differ.
+
+A CRD holds types only. Enums, ranges and cross-field rules are the webhook's, so that one answer names every fault;
+literal defaults are the webhook's too, since the API server would fill them before any admin policy could.
+"""
+
+from typing import Any
+
+from schemas.kinds import JobKind
+from schemas.loader import job_schema
+
+JSON = dict[str, Any]
+
+KEPT = ("description", "type", "format", "required")
+EXTENSIONS = (
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+)
+# ports.protocol is the one default the API server fills itself: pods get it anyway, and no policy is about it.
+PROTOCOL = "protocol"
+
+
+def crd(kind: JobKind) -> JSON:
+    """The CustomResourceDefinition of a kind, ready to apply client-side and server-side."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": kind.plural,
+                "singular": kind.singular,
+                "shortNames": list(kind.short_names),
+                "categories": ["all"],
+            },
+            "versions": [_version(kind)],
+        },
+    }
+
+
+def _version(kind: JobKind) -> JSON:
+    subresources: JSON = {"status": {}}
+    if scale := _scale(kind):
+        subresources["scale"] = scale
+    return {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": structural(job_schema(kind))},
+        "subresources": subresources,
+        "additionalPrinterColumns": _columns(),
+    }
+
+
+def _scale(kind: JobKind) -> JSON | None:
+    """``/scale`` works on Worker.replicas, the one type that every scalable kind has."""
+    if kind.types and "Worker" not in {row.name for row in kind.types}:
+        return None
+    return {
+        "specReplicasPath": f".spec.{kind.spec_key}.Worker.replicas",
+        "statusReplicasPath": ".status.replicaStatuses.Worker.active",
+        "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
+    }
+
+
+def _columns() -> list[JSON]:
+    return [
+        {"name": "State", "type": "string", "jsonPath": ".status.phase"},
+        {"name": "Replicas", "type": "string", "jsonPath": ".status.replicaSummary"},
+        {"name": "Restarts", "type": "integer", "jsonPath": ".status.restarts"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+
+
+def structural(schema: Any, name: str = "") -> JSON:
+    """A JSON Schema as an OpenAPI v3 structural schema: types, descriptions and list semantics, nothing else."""
+    result: JSON = {key: schema[key] for key in (*KEPT, *EXTENSIONS) if key in schema}
+    if "properties" in schema:
+        result["properties"] = {key: structural(value, key) for key, value in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            result[key] = structural(schema[key])
+    if name == PROTOCOL and "enum" in schema:
+        result["default"] = "TCP"
+    return result
