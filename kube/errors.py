@@ -3,6 +3,8 @@
 Raised in one place (``kube.raw``) where the API's Status is read; ``Unreachable`` when there was no answer at all.
 """
 
+# ruff: noqa: N818 - the names are the reasons that the API itself gives
+
 
 class KubeError(Exception):
     """An API call that did not succeed. ``message`` is the server's own text."""
