@@ -1,0 +1,147 @@
+"""What waits to be written: one entry per row, whatever the number of changes, and never more than a set number."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import structlog
+
+from history.fields import earliest
+from history.records import Record
+from history.store import began_first
+
+log = structlog.get_logger("history")
+
+Key = tuple[str, str]
+"""Kind of row (job, pod, event) and UID."""
+Build = Callable[[], Record | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The newest state of one row, as a record or as what makes one; a raw object is only kept until it is built."""
+
+    content: Build | Record
+    version: int
+    ended: bool
+    """Whether the row's status is final; such entries are dropped last."""
+    began: datetime | None = None
+    gone_at: datetime | None = None
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def precious(self) -> bool:
+        """Nothing will tell this again: the object is finished or gone."""
+        return self.ended or self.gone_at is not None
+
+    @property
+    def record(self) -> Record | None:
+        """The row, with the earliest beginning that any merged state knew; None for an object without a key."""
+        record = self.content() if callable(self.content) else self.content
+        return record and began_first(record, self.began)
+
+    def merged(self, other: "Entry") -> "Entry":
+        """Both as one, in any order: what has ended wins, then the newer version; a deletion is kept."""
+        newest = max(self, other, key=lambda entry: (entry.ended, entry.version))
+        return replace(
+            newest,
+            began=earliest(self.began, other.began),
+            gone_at=earliest(self.gone_at, other.gone_at),
+            since=min(self.since, other.since),
+        )
+
+
+class Backlog:
+    """Entries by key, oldest first; safe between threads, and no call waits for more than another's few steps.
+
+    Beyond ``limit`` the oldest entry that is not precious is dropped and counted, then the oldest at all.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.dropped = 0
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._open: dict[Key, Entry] = {}
+        self._precious: dict[Key, Entry] = {}
+        self._raw: set[Key] = set()
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._precious)
+
+    def put(self, key: Key, entry: Entry) -> bool:
+        """Add or merge; whether nothing had to be dropped for it."""
+        with self._lock:
+            known = self._get(key)
+            self._set(key, known.merged(entry) if known else entry)
+            self._raw.add(key)
+            return self._shrink()
+
+    def oldest(self, limit: int) -> list[tuple[Key, Entry]]:
+        """Up to ``limit`` entries, precious ones first; they stay until ``remove``."""
+        with self._lock:
+            found: list[tuple[Key, Entry]] = []
+            for entries in (self._precious, self._open):
+                for item in entries.items():
+                    if len(found) == limit:
+                        return found
+                    found.append(item)
+            return found
+
+    def remove(self, written: Iterable[tuple[Key, Entry]]) -> None:
+        """Forget entries that were not merged with anything newer meanwhile."""
+        with self._lock:
+            for key, entry in written:
+                if self._get(key) is entry:
+                    self._delete(key)
+
+    def build(self) -> None:
+        """Turn raw objects into records, a thirtieth of their size; an object that gives no record is forgotten."""
+        with self._lock:
+            raw = [(key, entry) for key in self._raw if (entry := self._get(key))]
+            self._raw.clear()
+        for key, entry in raw:
+            record = self._read(key, entry)
+            with self._lock:
+                if self._get(key) is entry and record is None:
+                    self._delete(key)
+                elif self._get(key) is entry and record is not None:
+                    self._set(key, replace(entry, content=record))
+
+    def _read(self, key: Key, entry: Entry) -> Record | None:
+        """One object that cannot be read must not hold up all others."""
+        try:
+            return entry.record
+        except Exception:
+            log.exception("history cannot read an object", row=key)
+            self.dropped += 1
+            return None
+
+    def age(self) -> float:
+        """Seconds that the oldest entry has been waiting; 0 when there is none."""
+        with self._lock:
+            firsts = [next(iter(entries.values())) for entries in (self._precious, self._open) if entries]
+        return time.monotonic() - min(entry.since for entry in firsts) if firsts else 0.0
+
+    def _get(self, key: Key) -> Entry | None:
+        return self._open.get(key) or self._precious.get(key)
+
+    def _set(self, key: Key, entry: Entry) -> None:
+        if entry.precious:
+            self._open.pop(key, None)
+            self._precious[key] = entry
+        else:
+            self._open[key] = entry
+
+    def _delete(self, key: Key) -> None:
+        self._open.pop(key, None)
+        self._precious.pop(key, None)
+        self._raw.discard(key)
+
+    def _shrink(self) -> bool:
+        if len(self) <= self._limit:
+            return True
+        self._delete(next(iter(self._open or self._precious)))
+        self.dropped += 1
+        return False

@@ -1,0 +1,252 @@
+"""The recorder of the controller: takes objects without waiting, writes them in a thread of its own.
+
+A database that is down, slow or silent costs the controller nothing (argoproj/argo-workflows#14112): rows wait here,
+one per object, and are written when it is back (argoproj/argo-workflows#3880).
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+from sqlalchemy.exc import DataError
+
+from history import records
+from history.backlog import Backlog, Entry, Key
+from history.fields import Object, at, utcnow, version
+from history.store import Gone, Store
+
+BATCH = 500
+FIRST_RETRY, LAST_RETRY = 1.0, 30.0
+"""Seconds between attempts while the database fails, doubling from the first to the last."""
+
+log = structlog.get_logger("history")
+
+
+class Writer:
+    """A ``schemas.records.Recorder`` that writes to the database at ``store_url``; its thread runs until ``close``.
+
+    Raises ValueError for a URL that can never work; a database that is merely down is waited for. The database and
+    its tables are created when missing. ``interval`` is how long rows are gathered, in seconds; beyond ``max_keys``
+    waiting rows the oldest unfinished ones are dropped and counted. ``region`` is written as deploy_region.
+    """
+
+    def __init__(
+        self, store_url: str, *, region: str | None = None, interval: float = 0.5, max_keys: int = 100_000
+    ) -> None:
+        self.written = 0
+        """Rows written."""
+        self.refused = 0
+        """Rows that the database would not take at any time."""
+        self.failures = 0
+        """Attempts to write that failed."""
+        self._store = Store(store_url)
+        self._region = region
+        self._interval = interval
+        self._max_keys = max_keys
+        self._backlog = Backlog(max_keys)
+        self._saved: OrderedDict[str, int] = OrderedDict()
+        self._live: frozenset[str] | None = None
+        self._seen: dict[str, None] | None = {}
+        self._migrated = False
+        self._delay = self._retry_at = 0.0
+        self._dropping = False
+        self._some, self._full, self._stop = threading.Event(), threading.Event(), threading.Event()
+        self._deadline = float("inf")
+        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+        self._thread.start()
+
+    @property
+    def dropped(self) -> int:
+        """Rows given up because too many were waiting, or because the database refused them."""
+        return self._backlog.dropped + self.refused
+
+    @property
+    def waiting(self) -> int:
+        """Rows not written yet."""
+        return len(self._backlog)
+
+    def lag_seconds(self) -> float:
+        """How long the oldest row has been waiting to be written."""
+        return self._backlog.age()
+
+    def saw_job(self, job: Mapping[str, Any]) -> None:
+        """A job as stored by the API server."""
+        self._job(job, gone=False)
+
+    def saw_pod(self, pod: Mapping[str, Any], job_uid: str, replica_type: str) -> None:
+        """A pod of a job."""
+        self._pod(pod, job_uid, replica_type, gone=False)
+
+    def saw_event(self, event: Mapping[str, Any]) -> None:
+        """A core/v1 Event about a job or pod of ours."""
+        uid, name = at(event, "involvedObject", "uid"), at(event, "metadata", "name")
+        build = partial(records.event_record, event, self._region)
+        self._put(("event", f"{uid}/{name}"), Entry(build, version=_number(event), ended=False))
+
+    def lost_job(self, job: Mapping[str, Any]) -> None:
+        """A job whose object is gone: it ends as Stopped, now, unless it had ended."""
+        self._job(job, gone=True)
+
+    def lost_pod(self, pod: Mapping[str, Any], job_uid: str, replica_type: str) -> None:
+        """A pod whose object is gone: it ends as Stopped, now, unless it had ended."""
+        self._pod(pod, job_uid, replica_type, gone=True)
+
+    def live_jobs(self, uids: frozenset[str]) -> None:
+        """Every job UID that exists now: open rows of others are closed, except of jobs seen since the start."""
+        self._live = uids
+        self._some.set()
+
+    def saved(self, job_uid: str, resource_version: str) -> bool:
+        """Whether the terminal state of this job, at this version or a newer one, is committed."""
+        known = self._saved.get(job_uid)
+        return known is not None and resource_version.isdecimal() and known >= int(resource_version)
+
+    def close(self, timeout: float = 10.0) -> bool:
+        """Write what can be written within ``timeout`` seconds and stop; whether everything was."""
+        self._deadline = time.monotonic() + timeout
+        for signal in (self._stop, self._some, self._full):
+            signal.set()
+        self._thread.join(timeout)
+        if self.waiting:
+            log.warning("history closed with rows unwritten", rows=self.waiting)
+        return self.waiting == 0
+
+    def _job(self, job: Object, *, gone: bool) -> None:
+        uid = at(job, "metadata", "uid")
+        self._note(uid)
+        self._put(
+            ("job", str(uid)),
+            Entry(
+                partial(records.job_record, job, self._region),
+                version=_number(job),
+                ended=records.job_status(job) in records.COMPLETED,
+                began=records.job_began(job),
+                gone_at=utcnow() if gone else None,
+            ),
+        )
+
+    def _pod(self, pod: Object, job_uid: str, replica_type: str, *, gone: bool) -> None:
+        self._note(job_uid)
+        self._put(
+            ("pod", str(at(pod, "metadata", "uid"))),
+            Entry(
+                partial(records.pod_record, pod, job_uid, replica_type, self._region),
+                version=_number(pod),
+                ended=at(pod, "status", "phase") in ("Succeeded", "Failed"),
+                began=records.pod_began(pod),
+                gone_at=utcnow() if gone else None,
+            ),
+        )
+
+    def _put(self, key: Key, entry: Entry) -> None:
+        """The callers' side ends here: no database, no conversion, no waiting."""
+        complete = self._backlog.put(key, entry)
+        if not complete and not self._dropping:
+            self._dropping = True
+            log.error("history drops rows", limit=self._max_keys)
+        if not self._some.is_set():
+            self._some.set()
+        if len(self._backlog) >= BATCH:
+            self._full.set()
+
+    def _note(self, uid: Any) -> None:
+        """Remember a job seen before the closing of missing ones: the list of live jobs may be older than it."""
+        seen = self._seen
+        if seen is not None and isinstance(uid, str) and len(seen) < self._max_keys:
+            seen[uid] = None
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._gather()
+            self._backlog.build()
+            if time.monotonic() >= self._retry_at:
+                self._attempt()
+        self._backlog.build()
+        self._attempt()
+        self._store.close()
+
+    def _gather(self) -> None:
+        """Wait until there is something, then for more of it; while the database fails, only for the time to pass."""
+        if self._delay:
+            self._stop.wait(self._interval)
+            return
+        self._some.wait()
+        self._full.wait(self._interval)
+        self._some.clear()
+        self._full.clear()
+
+    def _attempt(self) -> None:
+        try:
+            self._drain()
+        except Exception as error:  # noqa: BLE001 (the thread outlives whatever a driver raises)
+            self._failed(error)
+        else:
+            self._succeeded()
+
+    def _drain(self) -> None:
+        """Write everything that waits; the entries stay until their transaction is committed."""
+        if not self._migrated:
+            self._store.upgrade()
+            self._migrated = True
+        if self._live is not None:
+            self._close_missing(self._live)
+        while (entries := self._backlog.oldest(BATCH)) and time.monotonic() < self._deadline:
+            self._write(entries)
+
+    def _close_missing(self, live: frozenset[str]) -> None:
+        closed = self._store.close_missing(live | frozenset(self._seen or ()))
+        self._live = self._seen = None
+        if closed:
+            log.info("history closed jobs that are gone", jobs=closed)
+
+    def _write(self, entries: list[tuple[Key, Entry]]) -> None:
+        """One transaction; a row that the database can never take is found by halving, and given up."""
+        try:
+            rows = [record for _, entry in entries if (record := entry.record)]
+            gone = [Gone(what, uid, entry.gone_at) for (what, uid), entry in entries if entry.gone_at]
+            self._store.save(rows, gone)
+        except DataError as error:
+            if len(entries) > 1:
+                self._write(entries[: len(entries) // 2])
+                self._write(entries[len(entries) // 2 :])
+                return
+            self.refused += 1
+            log.exception("history row refused", row=entries[0][0], error=_said(error))
+        else:
+            self.written += len(rows)
+            self._remember(entries)
+        self._backlog.remove(entries)
+
+    def _remember(self, entries: list[tuple[Key, Entry]]) -> None:
+        for (what, uid), entry in entries:
+            if what == "job" and entry.ended:
+                self._saved[uid] = max(entry.version, self._saved.pop(uid, 0))
+        while len(self._saved) > self._max_keys:
+            self._saved.popitem(last=False)
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        if not self._delay:
+            log.error("history unreachable", error=_said(error), rows=self.waiting)
+        self._delay = min(self._delay * 2 or FIRST_RETRY, LAST_RETRY)
+        self._retry_at = time.monotonic() + self._delay
+
+    def _succeeded(self) -> None:
+        if self._delay:
+            log.info("history reachable again", failures=self.failures, dropped=self.dropped)
+        self._delay = 0.0
+        self._dropping = False
+
+
+def _number(obj: Object) -> int:
+    return int(version(obj) or 0)
+
+
+def _said(error: Exception) -> str:
+    """The first line of what the driver said; never a statement or its parameters."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
