@@ -1,0 +1,207 @@
+"""Certificates and manifests on the real API server."""
+
+import json
+import socket
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from certs.issue import Names
+from certs.rotate import CONFIGURATIONS, ensure, inject, published_bundles
+from kube.config import connect
+from kube.errors import NotFound
+from kube.raw import RawKube
+from kube.resources import MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS
+from signalbox.local.paths import deploy_dir
+from signalbox.local_webhooks import CONFIGURATIONS_FILE, local_configurations
+from signalbox.run_certs import certs
+
+pytestmark = pytest.mark.cluster
+
+NAMESPACE = "signalbox-system"
+NAMES = Names("signalbox-webhook", NAMESPACE)
+COLLECTIONS = {"MutatingWebhookConfiguration": MUTATING_WEBHOOKS, "ValidatingWebhookConfiguration": VALIDATING_WEBHOOKS}
+
+
+@pytest.fixture(scope="module")
+def kube(cluster):
+    return RawKube(connect(str(cluster.kubeconfig)))
+
+
+@pytest.fixture
+def configurations(kube):
+    """The shipped webhook configurations, matching no namespace so that they are in nobody's way; gone afterwards."""
+    for body in yaml.safe_load_all((deploy_dir() / CONFIGURATIONS_FILE).read_bytes()):
+        for webhook in body["webhooks"]:
+            webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "no-such-namespace"}}
+        delete(kube, CONFIGURATIONS[body["metadata"]["name"]])
+        kube.create(COLLECTIONS[body["kind"]].path(), body)
+    yield
+    for path in CONFIGURATIONS.values():
+        delete(kube, path)
+
+
+@pytest.fixture(autouse=True)
+def system_namespace(kube):
+    """As shipped: its labels make the API server check our pods against the restricted standard."""
+    body = yaml.safe_load((deploy_dir() / "base" / "namespace.yaml").read_bytes())
+    kube.patch(NAMESPACES.path(name=NAMESPACE), body, kind="apply", force=True)
+
+
+def delete(kube, path):
+    try:
+        kube.delete(path)
+    except NotFound:
+        return
+
+
+def run(kube, after=timedelta()):
+    return ensure(kube, namespace=NAMESPACE, names=NAMES, now=datetime.now(UTC) + after)
+
+
+def versions(kube):
+    return {name: kube.get(path)["metadata"]["resourceVersion"] for name, path in CONFIGURATIONS.items()}
+
+
+def published(kube):
+    return {bundle for bundles in published_bundles(kube).values() for bundle in bundles}
+
+
+def test_ensure_twice_changes_nothing(kube, configurations):
+    first = run(kube)
+    before = versions(kube)
+    second = run(kube)
+    assert second.done == ()
+    assert (second.ca_pem, second.cert_pem, second.key_pem) == (first.ca_pem, first.cert_pem, first.key_pem)
+    assert versions(kube) == before
+
+
+def test_both_configurations_carry_the_bundle(kube, configurations):
+    assert published(kube) == {b""}
+    issued = run(kube)
+    assert published(kube) == {issued.ca_pem}
+
+
+def test_wiped_bundle_is_repaired(kube, configurations):
+    issued = run(kube)
+    assert inject(kube, b"") == list(CONFIGURATIONS)
+    assert published(kube) == {b""}
+    assert run(kube).done == tuple(f"caBundle of {name}: changed" for name in CONFIGURATIONS)
+    assert published(kube) == {issued.ca_pem}
+
+
+def test_a_new_ca_is_published_beside_the_old(kube, configurations):
+    """C38: the API server accepts a bundle of two CAs, and the Secrets follow."""
+    old = run(kube).ca_pem
+    new = run(kube, timedelta(days=4 * 365))
+    assert new.ca_pem.endswith(old)
+    assert new.ca_pem != old
+    assert published(kube) == {new.ca_pem}
+
+
+def test_missing_configurations_are_reported(kube):
+    for path in CONFIGURATIONS.values():
+        delete(kube, path)
+    assert [line for line in run(kube).done if "caBundle" in line] == [
+        f"caBundle of {name}: not found" for name in CONFIGURATIONS
+    ]
+
+
+def test_commands(cluster, kube, configurations, tmp_path):
+    here = ["--kubeconfig", str(cluster.kubeconfig), "--namespace", NAMESPACE]
+    extra = ["--extra-name", "127.0.0.1", "--out", str(tmp_path / "tls")]
+    result = CliRunner().invoke(certs, ["ensure", *here, *extra])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "tls" / "tls.key").read_bytes().startswith(b"-----BEGIN PRIVATE KEY-----")
+    shown = CliRunner().invoke(certs, ["show", *here, "-o", "json"])
+    assert shown.exit_code == 0, shown.output
+    found = json.loads(shown.output)
+    assert "127.0.0.1" in found["server"]["names"]
+    assert found["trusted_by"] == dict.fromkeys(CONFIGURATIONS, True)
+    inject(kube, b"")
+    shown = CliRunner().invoke(certs, ["show", *here])
+    assert shown.exit_code == 1
+    assert "trusted by signalbox-mutating: no" in shown.output
+
+
+def test_manifests_are_valid(cluster):
+    """Every object of deploy/base, fields and all, as the API server sees it."""
+    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "apply", "--server-side", "--dry-run=server"]
+    result = subprocess.run(
+        [*command, "--field-manager=test", "--force-conflicts", "-k", str(deploy_dir() / "base")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Warning" not in result.stderr
+    assert "deployment.apps/signalbox-webhook serverside-applied" in result.stdout
+
+
+@pytest.fixture
+def job(kubectl, namespace):
+    """A job of the time before the webhook went away, held by a finalizer."""
+    crds = sorted((deploy_dir() / "crds").glob("*.yaml"))
+    kubectl("apply", "--server-side", "--force-conflicts", *(f"--filename={file}" for file in crds))
+    kubectl("wait", "--for=condition=Established", "--timeout=30s", *(f"--filename={file}" for file in crds))
+    kubectl("create", "--filename=-", stdin=json.dumps(training_job(namespace, "old", finalizers=["example.org/hold"])))
+    return "old"
+
+
+def training_job(namespace, name, **metadata):
+    containers = [{"name": "main", "image": "train"}]
+    worker = {"replicas": 1, "template": {"spec": {"containers": containers}}}
+    return {
+        "apiVersion": "signalbox.dev/v1",
+        "kind": "TrainingJob",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "spec": {"replicaSpecs": {"worker": worker}},
+    }
+
+
+@pytest.fixture
+def stopped_webhook(kube, namespace, job):
+    """The shipped configurations, calling a port nobody listens on, for jobs of one namespace only."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    paths = []
+    for body in local_configurations(f"https://127.0.0.1:{port}", run(kube).ca_pem):
+        body["metadata"]["name"] += f"-{namespace}"
+        [webhook] = body["webhooks"]
+        webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+        kube.create(COLLECTIONS[body["kind"]].path(), body)
+        paths.append(COLLECTIONS[body["kind"]].path(name=body["metadata"]["name"]))
+    yield
+    for path in paths:
+        delete(kube, path)
+
+
+def test_stopped_webhook_stops_only_our_jobs(kubectl, namespace, job, stopped_webhook):
+    """C94, C33: others work on, status is written, what is being deleted goes; new jobs are refused with the reason."""
+    here = f"--namespace={namespace}"
+    kubectl("create", "configmap", "unrelated", here)
+    kubectl("create", "deployment", "unrelated", "--image=train", here)
+
+    def refused():
+        created = kubectl(
+            "create", "--dry-run=server", "--filename=-", stdin=json.dumps(training_job(namespace, "new")), check=False
+        )
+        return 'failed calling webhook "validate.signalbox.dev"' in created.stderr
+
+    eventually(refused)  # the API server reads its configurations a moment later
+    status = json.dumps({"status": {"startTime": "2026-11-04T12:00:00Z"}})
+    kubectl("patch", "trainingjob", job, here, "--subresource=status", "--type=merge", f"--patch={status}")
+    kubectl("delete", "trainingjob", job, here, "--wait=false")
+    kubectl("patch", "trainingjob", job, here, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+    assert kubectl("get", "trainingjobs", here, "--output=name").stdout == ""
+
+
+def eventually(holds, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.2)
