@@ -1,0 +1,153 @@
+"""What the webhook process is told when it starts. A wrong value stops the start with a message that names it."""
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+MAX_WORKERS = 32
+MAX_THREADS = 256
+LOCALHOST = "127.0.0.1"
+
+
+class SettingError(ValueError):
+    """An option with a value that is not allowed; the text says what is."""
+
+    def __init__(self, option: str, allowed: str, got: object) -> None:
+        super().__init__(f'--{option}: {allowed} (got "{got}")')
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen: an IP address and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.host).is_loopback
+
+    @property
+    def reachable_host(self) -> str:
+        """The host to call to reach a listener here from this machine."""
+        ip = ipaddress.ip_address(self.host)
+        if not ip.is_unspecified:
+            return self.host
+        return LOCALHOST if ip.version == 4 else "::1"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one webhook process; made by ``checked``."""
+
+    bind: Address
+    no_tls: bool
+    cert_file: Path | None
+    key_file: Path | None
+    """PEM files; None only with ``no_tls``."""
+    health_bind: Address
+    metrics_bind: Address
+    workers: int
+    threads: int
+    log_level: str
+
+    @property
+    def tls_files(self) -> tuple[Path, Path] | None:
+        """Certificate and key, or None when TLS is off."""
+        if self.no_tls or self.cert_file is None or self.key_file is None:
+            return None
+        return self.cert_file, self.key_file
+
+
+def checked(
+    *,
+    bind: str,
+    no_tls: bool,
+    cert_file: Path | None,
+    key_file: Path | None,
+    health_bind: str,
+    metrics_bind: str,
+    workers: int,
+    threads: int,
+    log_level: str,
+) -> Settings:
+    """Settings from the text of the options. SettingError for the first that is wrong."""
+    settings = Settings(
+        bind=address("bind", bind),
+        no_tls=no_tls,
+        cert_file=cert_file,
+        key_file=key_file,
+        health_bind=address("health-bind", health_bind),
+        metrics_bind=address("metrics-bind", metrics_bind),
+        workers=workers,
+        threads=threads,
+        log_level=log_level.lower(),
+    )
+    for rule in RULES:
+        rule(settings)
+    return settings
+
+
+def address(option: str, text: str) -> Address:
+    """``HOST:PORT`` (IPv6 in brackets, localhost for 127.0.0.1). SettingError otherwise."""
+    host, _, port = text.rpartition(":")
+    host = LOCALHOST if host == "localhost" else host.removeprefix("[").removesuffix("]")
+    try:
+        ipaddress.ip_address(host)
+        number = int(port) if port.isascii() and port.isdigit() else 0
+    except ValueError:
+        number = 0
+    if not 0 < number < 2**16:
+        raise SettingError(option, "must be HOST:PORT, an IP address or localhost and a port from 1 to 65535", text)
+    return Address(host, number)
+
+
+def plain_text_stays_here(settings: Settings) -> None:
+    """Without TLS anybody on the way could read and change what users submit."""
+    if settings.no_tls and not settings.bind.is_loopback:
+        raise SettingError(
+            "no-tls", "is for development and allowed only with --bind on a loopback address", settings.bind
+        )
+
+
+def tls_files_exist(settings: Settings) -> None:
+    for option, file in (("cert-file", settings.cert_file), ("key-file", settings.key_file)):
+        if not settings.no_tls and (file is None or not file.is_file()):
+            raise SettingError(
+                option, "must be an existing PEM file (or use --no-tls on a loopback address)", file or ""
+            )
+
+
+def listeners_differ(settings: Settings) -> None:
+    if len({settings.bind.port, settings.health_bind.port, settings.metrics_bind.port}) < 3:
+        raise SettingError(
+            "bind",
+            "must have another port than --health-bind and --metrics-bind, and these two different ones",
+            settings.bind,
+        )
+
+
+def counts_are_in_range(settings: Settings) -> None:
+    for option, most in (("workers", MAX_WORKERS), ("threads", MAX_THREADS)):
+        value = getattr(settings, option)
+        if not 1 <= value <= most:
+            raise SettingError(option, f"must be from 1 to {most}", value)
+
+
+def log_level_is_known(settings: Settings) -> None:
+    if settings.log_level not in LOG_LEVELS:
+        raise SettingError("log-level", f"must be one of {', '.join(LOG_LEVELS)}", settings.log_level)
+
+
+RULES: tuple[Callable[[Settings], None], ...] = (
+    plain_text_stays_here,
+    tls_files_exist,
+    listeners_differ,
+    counts_are_in_range,
+    log_level_is_known,
+)

@@ -1,0 +1,43 @@
+"""The validating half: the whole validation of the final object. Pure."""
+
+from typing import Any
+
+from schemas import defaults, validation
+from schemas.faults import NOTHING, TYPE_INVALID, Fault
+from schemas.job import Job, mapping
+from schemas.kinds import JobKind
+from webhook.review import Review, Verdict
+
+JSON = dict[str, Any]
+ALLOWED = Verdict()
+
+
+def validate(review: Review) -> Verdict:
+    """Refuses what is wrong with the object, in one complete answer."""
+    if review.kind is None or review.passes_by:
+        return ALLOWED
+    return judged(review.kind, review.object, review.old)
+
+
+def judged(kind: JobKind, obj: Any, old: Any) -> Verdict:
+    """Faults and warnings of ``obj`` with its defaults; ``old`` is the stored object on an update."""
+    if not isinstance(obj, dict):
+        got = NOTHING if obj is None else obj
+        return Verdict(faults=(Fault("object", "must be an object", got, TYPE_INVALID),))
+    new_job = Job(kind, defaults.default(kind, obj, mapping(old)))
+    old_job = Job(kind, defaults.default(kind, old)) if isinstance(old, dict) else None
+    if old_job is not None and same_but_suspend(old_job, new_job):
+        return ALLOWED
+    found = validation.check(new_job, old_job)
+    warnings = validation.warn(new_job, old_job)
+    return Verdict(faults=tuple(found), warnings=tuple(warnings))
+
+
+def same_but_suspend(old: Job, new: Job) -> bool:
+    """Whether an update leaves the spec as it is, suspend aside: such an update is never refused."""
+    return _without_suspend(old) == _without_suspend(new)
+
+
+def _without_suspend(job: Job) -> JSON:
+    policy = {key: value for key, value in job.run_policy.items() if key != "suspend"}
+    return {**job.spec, "runPolicy": policy}
