@@ -43,7 +43,7 @@ class Facts:
     reason: str = ""
     message: str = ""
     suspend: bool = False
-    has_pods: bool = False
+    has_children: bool = False
     replacing: str = ""
     """Which pod is being replaced and why; empty when none is."""
     scaling: bool = False
@@ -65,8 +65,10 @@ class State:
 STATES: tuple[State, ...] = (
     State(SUCCEEDED, lambda f: f.ended == SUCCEEDED, "JobSucceeded", lambda f: f.message),
     State(FAILED, lambda f: f.ended == FAILED, "JobFailed", lambda f: f.message),
-    State(SUSPENDED, lambda f: f.suspend and not f.has_pods, "JobSuspended", lambda _: "The job is suspended."),
-    State(PENDING, lambda f: f.suspend, JOB_SUSPENDING, lambda _: "The job is being suspended: its pods are leaving."),
+    State(SUSPENDED, lambda f: f.suspend and not f.has_children, "JobSuspended", lambda _: "The job is suspended."),
+    State(
+        PENDING, lambda f: f.suspend, JOB_SUSPENDING, lambda _: "The job is being suspended: its children are leaving."
+    ),
     State(RESTARTING, lambda f: bool(f.replacing), "JobRestarting", lambda f: f.replacing),
     State(SCALING, lambda f: f.scaling, "JobScaling", lambda _: "Pods are being added or removed."),
     State(RUNNING, lambda f: f.all_running, "JobRunning", lambda _: "Every pod is running or has succeeded."),
@@ -97,7 +99,7 @@ def with_blocked(conditions: list[Condition], *, blocked: bool, reason: str, mes
     """The conditions with Blocked set beside the state; it appears only once there has been an obstacle."""
     others = [item for item in conditions if item["type"] != BLOCKED]
     stored = next((item for item in conditions if item["type"] == BLOCKED), None)
-    if not blocked and (stored is None or stored["status"] == "False"):
+    if not blocked and (stored is None or stored.get("status") != "True"):
         return conditions
     wanted = _condition(BLOCKED, "True" if blocked else "False", reason, message, now)
     return [*others[:-1], _set(stored, wanted), others[-1]]

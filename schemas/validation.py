@@ -46,9 +46,15 @@ def is_finished(job: Job) -> bool:
 
 
 def _faults(job: Job) -> list[Fault]:
-    by_schema = list(schema_faults(job))
+    by_schema = _without_echoes(list(schema_faults(job)))
     by_rule = (fault for rule in RULES for fault in rule(job))
     return [*by_schema, *_not_below(by_rule, {fault.path for fault in by_schema})]
+
+
+def _without_echoes(found: list[Fault]) -> list[Fault]:
+    """What has the wrong type is no member of an enum either: the type says it all."""
+    mistyped = {fault.path for fault in found if fault.reason == faults.TYPE_INVALID}
+    return [fault for fault in found if fault.reason == faults.TYPE_INVALID or fault.path not in mistyped]
 
 
 def _not_below(found: Iterable[Fault], reported: set[str]) -> Iterator[Fault]:
@@ -65,9 +71,12 @@ def _identity(fault: Fault) -> tuple[str, str, str]:
 def schema_faults(job: Job) -> Iterator[Fault]:
     """What the kind's JSON Schema finds, in our words."""
     validator = loader.validator(job.kind)
-    if validator.is_valid(job.raw):
+    try:
+        errors = [] if validator.is_valid(job.raw) else list(validator.iter_errors(job.raw))
+    except ValueError:  # the library's limit is 255 levels: no pod template comes near
+        yield Fault("spec", "must be nested less deeply")
         return
-    for error in validator.iter_errors(job.raw):
+    for error in errors:
         yield from worded(tuple(error.instance_path), error.kind.name, error.kind.value, error.instance)
 
 
@@ -87,7 +96,8 @@ def _type_words(types: Any) -> str:
 
 
 def _enum_words(values: Sequence[Any]) -> str:
-    return "must be one of " + ", ".join(str(value) for value in values if value not in (None, ""))
+    words = [str(value) for value in values if value not in (None, "")]
+    return ("must be one of " if len(words) > 1 else "must be ") + ", ".join(words)
 
 
 def _pattern_words(pattern: str) -> str:

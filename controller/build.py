@@ -1,0 +1,161 @@
+"""Manifests of a job's children. Pure: the same job gives the same manifests."""
+
+from typing import Any
+
+from schemas import env, names
+from schemas.job import Job, Replica, mapping, sequence
+from schemas.kinds import JobKind, known_type
+
+JSON = dict[str, Any]
+
+LEADING_ROLE = "master"
+
+
+def pod(job: Job, entry: Replica, index: int, *, attempt: int, round_: int) -> JSON:
+    """The pod of one replica: the user's template, our labels, and the variables that wire the job together."""
+    metadata = mapping(entry.template.get("metadata"))
+    spec = dict(entry.pod_spec)
+    spec["containers"] = _containers(job, entry, index)
+    spec["restartPolicy"] = "Never" if entry.restart_policy == "ExitCode" else entry.restart_policy
+    name = names.child(job.kind, job.name, entry.type, index)
+    if job.kind.services == "job":
+        spec.setdefault("hostname", name)
+        spec.setdefault("subdomain", job.name)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": job.namespace,
+            "labels": {**mapping(metadata.get("labels")), **_labels(job, entry, index)},
+            "annotations": {**mapping(metadata.get("annotations")), **_annotations(attempt, round_)},
+            "finalizers": sequence(metadata.get("finalizers")),
+            "ownerReferences": [owner(job)],
+        },
+        "spec": spec,
+    }
+
+
+def services(job: Job) -> list[JSON]:
+    """The headless Services: one per replica, one for the whole job, or none, by the kind's row."""
+    if job.kind.services == "none":
+        return []
+    if job.kind.services == "job":
+        return [_service(job, job.name, _job_labels(job), _port_list(job.kind, env.port(job, _first_type(job))))]
+    return [
+        _service(
+            job,
+            names.child(job.kind, job.name, entry.type, index),
+            names.replica_labels(job.kind, job.name, entry.type, index),
+            _ports(job, entry),
+        )
+        for entry in job.replicas
+        for index in range(max(entry.count, 0))
+    ]
+
+
+def owner(job: Job) -> JSON:
+    """The reference by which children belong to the job's UID."""
+    return {
+        "apiVersion": job.kind.api_version,
+        "kind": job.kind.kind,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def leading(job: Job, entry: Replica, index: int) -> bool:
+    """Whether this replica carries the role label: index 0 of the type that the kind's row marks."""
+    return index == 0 and entry.type == _role_type(job)
+
+
+def _role_type(job: Job) -> str:
+    """The marked type; a kind that marks none marks its leader, or else its first type."""
+    if job.kind.role_types:
+        return next((name for name in job.kind.role_types if job.replica(name)), "")
+    return job.leader_type or _first_type(job)
+
+
+def _first_type(job: Job) -> str:
+    return job.replicas[0].type if job.replicas else ""
+
+
+def _labels(job: Job, entry: Replica, index: int) -> JSON:
+    role = {names.role_label(job.kind): LEADING_ROLE} if leading(job, entry, index) else {}
+    return {**names.replica_labels(job.kind, job.name, entry.type, index), **role, names.JOB_UID: job.uid}
+
+
+def _job_labels(job: Job) -> JSON:
+    labels = names.type_labels(job.kind, job.name, "")
+    return {key: value for key, value in labels.items() if value}
+
+
+def _annotations(attempt: int, round_: int) -> JSON:
+    annotations = {names.ATTEMPT: str(attempt)} if attempt else {}
+    return {**annotations, names.ROUND: str(round_)} if round_ else annotations
+
+
+def _containers(job: Job, entry: Replica, index: int) -> list[Any]:
+    ours = env.cluster_env(job, entry.type, index)
+    reached = env.reached(entry)
+    return [_with_env(item, ours) if at in reached else item for at, item in enumerate(entry.containers)]
+
+
+def _with_env(container: Any, ours: env.Variables) -> Any:
+    """Our variables after the user's; a name the user has set is not added again (helm/helm#31529)."""
+    if not isinstance(container, dict):
+        return container
+    theirs = sequence(container.get("env"))
+    taken = {mapping(item).get("name") for item in theirs}
+    added = [_variable(name, value) for name, value in ours.items() if name not in taken]
+    return {**container, "env": [*theirs, *added]}
+
+
+def _variable(name: str, value: str | JSON) -> JSON:
+    return {"name": name, "value": value} if isinstance(value, str) else {"name": name, "valueFrom": value}
+
+
+def _ports(job: Job, entry: Replica) -> list[JSON]:
+    """All ports of the main container: named as there, or by number, so that unnamed ones do not collide."""
+    at = entry.main_container
+    written = sequence(entry.containers[at].get("ports")) if at is not None else []
+    ports: dict[str, JSON] = {}
+    for item in map(mapping, written):
+        number, protocol = item.get("containerPort"), item.get("protocol") or "TCP"
+        name = item.get("name") or f"{str(protocol).lower()}-{number}"
+        ports.setdefault(str(name), {"name": name, "port": number, "protocol": protocol, "targetPort": number})
+    return list(ports.values()) or _port_list(job.kind, job.kind.port)
+
+
+def _port_list(kind: JobKind, number: int) -> list[JSON]:
+    return [{"name": kind.port_name, "port": number, "protocol": "TCP", "targetPort": number}]
+
+
+def _service(job: Job, name: str, labels: JSON, ports: list[JSON]) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": name,
+            "namespace": job.namespace,
+            "labels": {**labels, names.JOB_UID: job.uid},
+            "ownerReferences": [owner(job)],
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": labels,
+            "ports": ports,
+            # peers look each other up before any of them is ready
+            "publishNotReadyAddresses": True,
+        },
+    }
+
+
+def replica_type_of(kind: JobKind, pod: Any) -> str:
+    """The replica type that a pod's label names, in the kind's own spelling where the set is closed."""
+    written = mapping(mapping(mapping(pod).get("metadata")).get("labels")).get(names.prefix(kind) + "replica-type")
+    key = written if isinstance(written, str) else ""
+    known = known_type(kind, key)
+    return known.name if known else key

@@ -1,0 +1,140 @@
+"""Services and pods: what is missing is created, what is surplus or already accounted is deleted. Pure."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from controller import build
+from controller.course import Course, named
+from controller.plan import Create, Delete
+from controller.pods import Pod
+from schemas import conditions, names
+from schemas.job import mapping, text
+
+PODS = "pods"
+SERVICES = "services"
+
+
+def children(course: Course, now: datetime) -> Course:
+    """The last policy: brings the children to what the spec wants, one pod object per index at most."""
+    course = _trimmed(course)
+    course = _without_accounted(course, now)
+    course = _without_surplus(course)
+    if _leaving(course):
+        return course
+    return _with_pods(_with_services(course), now)
+
+
+def _trimmed(course: Course) -> Course:
+    """Indexes beyond the wanted ones are no longer listed, so that their absence is no loss."""
+    for name, tally in course.ledger.tallies.items():
+        entry = course.job.replica(name)
+        count = max(entry.count, 0) if entry else 0
+        created = frozenset(index for index in tally.created if index < count)
+        retries = {index: retry for index, retry in tally.retries.items() if index < count}
+        if created != tally.created or len(retries) != len(tally.retries):
+            course = course.counting(name, created=created, retries=retries)
+    return course
+
+
+def _without_accounted(course: Course, now: datetime) -> Course:
+    """Failed pods whose accounting is stored go once their delay has passed; UIDs without a pod are dropped."""
+    live = {pod.uid: pod for pod in course.pods}
+    for uid in course.stored.pending:
+        pod = live.get(uid)
+        if pod is None or pod.deleting or _is_surplus(course, pod):
+            continue
+        retry = course.tally(pod.type).retries.get(pod.index)
+        if retry and retry.not_before and retry.not_before > now:
+            course = course.wakes(retry.not_before)
+        else:
+            course = course.does(Delete(PODS, pod.name, pod.uid))
+    left = tuple(uid for uid in course.ledger.pending if uid in live)
+    return replace(course, ledger=replace(course.ledger, pending=left))
+
+
+def _without_surplus(course: Course) -> Course:
+    """Pods of indexes no longer wanted, or of an older round, are deleted; scaling is never a failure."""
+    surplus = [pod for pod in course.pods if _is_surplus(course, pod)]
+    course = course.does(*(Delete(PODS, pod.name, pod.uid) for pod in surplus if not pod.deleting))
+    return course.does(*_surplus_services(course))
+
+
+def _is_surplus(course: Course, pod: Pod) -> bool:
+    return not course.is_wanted(pod) or pod.round < course.stored.round
+
+
+def _surplus_services(course: Course) -> list[Delete]:
+    wanted = {service["metadata"]["name"] for service in build.services(course.job)}
+    metadata = [mapping(service.get("metadata")) for service in course.seen.services]
+    return [
+        Delete(SERVICES, text(item.get("name")), text(item.get("uid")))
+        for item in metadata
+        if item.get("name") not in wanted and item.get("deletionTimestamp") is None
+    ]
+
+
+def _leaving(course: Course) -> bool:
+    """A whole-job restart creates nothing while a pod of an older round is left."""
+    return any(pod.round < course.ledger.round for pod in course.pods)
+
+
+def _with_services(course: Course) -> Course:
+    have = {text(mapping(service.get("metadata")).get("name")) for service in course.seen.services}
+    missing = [service for service in build.services(course.job) if service["metadata"]["name"] not in have]
+    return course.does(*(Create(SERVICES, service) for service in missing))
+
+
+def _with_pods(course: Course, now: datetime) -> Course:
+    """Creates what is missing and unlisted; a listed one that is missing is first accounted, in a write of its own."""
+    for entry, index in course.wanted():
+        tally, stored = course.tally(entry.type), course.stored.tally(entry.type)
+        if (entry.type, index) in course.by_key or index in tally.succeeded or index in stored.created:
+            continue
+        retry = tally.retries.get(index)
+        if retry and retry.not_before and retry.not_before > now:
+            course = course.wakes(retry.not_before)
+            continue
+        attempt = retry.attempt if retry else 0
+        manifest = build.pod(course.job, entry, index, attempt=attempt, round_=course.ledger.round)
+        course = course.does(Create(PODS, manifest))
+    return course
+
+
+def listed(course: Course) -> Course:
+    """The pods that exist are listed as created, unless they are being replaced or belong to an older round."""
+    for pod in course.pods:
+        tally = course.tally(pod.type)
+        fit = course.is_wanted(pod) and course.is_current(pod) and pod.uid not in course.ledger.pending
+        if fit and pod.index not in tally.created:
+            course = course.counting(pod.type, created=tally.created | {pod.index})
+    return course
+
+
+def _starting_over(course: Course) -> bool:
+    """A whole-job restart has begun, and not every pod of the new round has started."""
+    if not course.ledger.round or course.state != conditions.RESTARTING:
+        return False
+    return not all(
+        index in course.tally(entry.type).succeeded or _has_begun(course.by_key.get((entry.type, index)))
+        for entry, index in course.wanted()
+    )
+
+
+def _has_begun(pod: Pod | None) -> bool:
+    return pod is not None and (pod.started or pod.finished)
+
+
+def replacing(course: Course) -> str:
+    """Which pod is being replaced, in words; empty when every replacement has started."""
+    pending = [pod for pod in course.pods if pod.uid in course.ledger.pending]
+    if pending:
+        return f"{named(pending[0])} has failed and is being replaced."
+    if _leaving(course) or _starting_over(course):
+        return "All pods are being replaced."
+    for name, tally in sorted(course.ledger.tallies.items()):
+        for index in sorted(tally.retries):
+            pod = course.by_key.get((name, index))
+            if index not in tally.succeeded and not _has_begun(pod):
+                pod_name = names.child(course.job.kind, course.job.name, name, index)
+                return f"The replacement of pod {pod_name} is starting."
+    return ""

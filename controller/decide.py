@@ -1,0 +1,54 @@
+"""What to do next for one job. Pure and total: any snapshot gives a plan.
+
+Two kinds of plan. Constructive: creates are sent, the children are looked at again, then the status is written once.
+Destructive (a failed pod, clean-up, deadline, suspension): the status is written first, and the delete comes from a
+later decision that rests on the stored status alone. A crash between the two loses and repeats nothing.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from controller import children, endings, restart, status, success
+from controller.course import Course
+from controller.plan import Plan, Snapshot
+from schemas.kinds import JobKind
+
+Policy = Callable[[Course, datetime], Course]
+
+
+def foreign(course: Course, now: datetime) -> Course:  # noqa: ARG001
+    """A job that another controller manages, or that is being deleted, is not touched at all."""
+    return course.leaves_alone() if not course.job.managed_by_us or course.job.deleting else course
+
+
+def invalid(course: Course, now: datetime) -> Course:  # noqa: ARG001
+    """An invalid job without pods gets none until it is edited; one that runs is left running."""
+    return course.settle() if course.seen.faults and not course.pods else course
+
+
+POLICIES: tuple[Policy, ...] = (
+    foreign,
+    endings.ended,
+    invalid,
+    success.accounted,
+    success.succeeded,
+    endings.suspended,
+    endings.started,
+    endings.expired,
+    restart.failed,
+    children.children,
+)
+
+
+def decide(kind: JobKind, seen: Snapshot, now: datetime) -> Plan:
+    """The plan for one job at one moment: the first policy that settles the matter ends the list."""
+    course = Course.of(kind, seen)
+    for policy in POLICIES:
+        course = policy(course, now)
+        if course.settled:
+            break
+    if not course.ours:
+        return Plan()
+    wanted = status.compose(course, now)
+    events = (*course.events, *status.transition(course.job, wanted))
+    return Plan(actions=course.actions, status=wanted, events=events, wake=course.wake)

@@ -1,0 +1,105 @@
+"""Suspension, deadline, and what follows the end of a job: clean-up and TTL. Pure."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from controller.children import PODS, SERVICES
+from controller.course import Course
+from controller.ledger import Tally
+from controller.plan import Delete, DeleteJob, Event
+from controller.pods import Pod
+from controller.success import deadline
+from schemas import conditions, times
+from schemas.job import integer, mapping, text
+
+
+def suspended(course: Course, now: datetime) -> Course:  # noqa: ARG001
+    """No child exists while a job is suspended; they go once the suspension is stored (kubernetes-sigs/kueue)."""
+    if not course.suspending:
+        return _resumed(course)
+    begun = mapping(conditions.true_state(course.conditions)).get("reason")
+    ours = {conditions.JOB_SUSPENDING, conditions.reason_of(course.job.kind, "JobSuspended")}
+    if begun in ours:
+        course = _without_children(course, course.pods)
+    ledger = replace(course.ledger, start=None, pending=(), tallies=_uncreated(course))
+    return (
+        replace(course, ledger=ledger)
+        .knowing(suspend=True, has_children=bool(course.pods or course.seen.services))
+        .settle()
+    )
+
+
+def _uncreated(course: Course) -> dict[str, Tally]:
+    return {
+        name: replace(tally, created=frozenset(), retries={}, initial=None)
+        for name, tally in course.ledger.tallies.items()
+    }
+
+
+def _resumed(course: Course) -> Course:
+    """A job that was suspended starts as new: counts and successes begin afresh."""
+    if not conditions.is_true(course.conditions, conditions.SUSPENDED):
+        return course
+    reason = conditions.reason_of(course.job.kind, conditions.JOB_RESUMED)
+    event = Event("Normal", reason, "The job is resumed.")
+    return replace(course, ledger=course.ledger.afresh()).tells(event)
+
+
+def started(course: Course, now: datetime) -> Course:
+    """The controller takes the job up: the clock of the deadline starts."""
+    if course.ledger.start is None:
+        course = replace(course, ledger=replace(course.ledger, start=now))
+    for entry in course.job.replicas:
+        if course.tally(entry.type).initial is None:
+            course = course.counting(entry.type, initial=entry.count)
+    return course
+
+
+def expired(course: Course, now: datetime) -> Course:
+    """The deadline ends the job by a timer, without needing any event (kubeflow/trainer#3358)."""
+    limit = deadline(course.job, course.ledger.start)
+    if limit is None:
+        return course
+    if now < limit:
+        return course.wakes(limit)
+    seconds = course.job.run_policy.get("activeDeadlineSeconds")
+    message = f"The job was active longer than its activeDeadlineSeconds of {seconds}."
+    return course.ends(conditions.FAILED, conditions.DEADLINE_EXCEEDED, message, now)
+
+
+def ended(course: Course, now: datetime) -> Course:
+    """Nothing is created for a job that has ended; its pods follow cleanPodPolicy, then the job its TTL."""
+    end = course.stored_end
+    if end is None:
+        return course
+    policy = course.job.clean_pod_policy
+    cleaned = CLEANED.get(policy, _is_live)
+    expired_ = end.get("reason") == conditions.DEADLINE_EXCEEDED
+    goners = tuple(pod for pod in course.pods if cleaned(pod) or (expired_ and _is_live(pod)))
+    course = _without_children(course, goners, services=policy != "None")
+    return _after_ttl(course, end, now).settle()
+
+
+def _is_live(pod: Pod) -> bool:
+    return pod.phase in ("Pending", "Running", "Unknown")
+
+
+CLEANED: dict[str, Callable[[Pod], bool]] = {"All": lambda _: True, "Running": _is_live, "None": lambda _: False}
+
+
+def _without_children(course: Course, pods: tuple[Pod, ...], *, services: bool = True) -> Course:
+    course = course.does(*(Delete(PODS, pod.name, pod.uid) for pod in pods if not pod.deleting))
+    metadata = [mapping(service.get("metadata")) for service in course.seen.services] if services else []
+    live = [item for item in metadata if item.get("deletionTimestamp") is None]
+    return course.does(*(Delete(SERVICES, text(item.get("name")), text(item.get("uid"))) for item in live))
+
+
+def _after_ttl(course: Course, end: conditions.Condition, now: datetime) -> Course:
+    """The job itself goes at its completion plus the TTL, computed anew each time (kubeflow/trainer#1533)."""
+    ttl = integer(course.job.run_policy.get("ttlSecondsAfterFinished"))
+    finished = course.ledger.completion or times.parse(end.get("lastTransitionTime"))
+    if ttl is None or finished is None or course.job.suspended:
+        return course
+    due = finished + timedelta(seconds=max(ttl, 0))
+    return course.does(DeleteJob()) if now >= due else course.wakes(due)

@@ -1,0 +1,264 @@
+"""The reconcile loop: watches fill stores and wake keys; workers read, decide, apply and write the status."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from controller import apply, build, ledger, metrics
+from controller.apply import Port, Stop
+from controller.clock import Clock
+from controller.decide import decide
+from controller.plan import Create, DeleteJob, Event, Obstacle, Plan
+from controller.settings import Settings
+from controller.snapshot import Reader
+from controller.status import is_only_counts
+from kube import errors
+from kube.queue import WorkQueue
+from kube.raw import RawKube
+from kube.resources import PODS, Resource
+from kube.store import Store
+from schemas.job import Job, mapping, text
+from schemas.kinds import JobKind
+from schemas.records import Recorder
+
+JSON = dict[str, Any]
+log = structlog.get_logger()
+
+FIRST_RETRY = 5.0
+LONGEST_RETRY = 60.0
+HISTORY_LOOK = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One job in the queue."""
+
+    kind: JobKind
+    namespace: str
+    name: str
+
+
+def resource_of(kind: JobKind) -> Resource:
+    return Resource(kind.group, kind.version, kind.plural, kind.kind)
+
+
+@dataclass(slots=True)
+class Held:
+    """Obstacles met in a row, and when creates may be tried again (monotonic seconds)."""
+
+    times: int = 0
+    until: float = 0.0
+
+
+@dataclass
+class Loop:
+    """Everything one controller process holds. Status and counts live in the API server, never here alone."""
+
+    kube: RawKube
+    kinds: tuple[JobKind, ...]
+    recorder: Recorder
+    settings: Settings
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self.jobs = {kind: Store() for kind in self.kinds}
+        self.pods, self.services = Store(), Store()
+        self.reader = Reader(self.pods, self.services)
+        self.port = Port(self.kube, self.saw_child, self.recorder.saw_event)
+        self._held: dict[Key, Held] = {}
+        self._counts_due: dict[Key, float] = {}
+        self._lock = threading.Lock()
+
+    # --- what the watches tell
+
+    def on_job(self, kind: JobKind, change: str, job: JSON) -> None:
+        """A job was added, changed or removed."""
+        metadata = mapping(job.get("metadata"))
+        if change == "DELETED":
+            self.recorder.lost_job(job)
+            self.reader.forget(text(metadata.get("uid")))
+        else:
+            self.recorder.saw_job(job)
+        self.queue.add(Key(kind, text(metadata.get("namespace")), text(metadata.get("name"))))
+
+    def on_child(self, change: str, child: JSON, resource: Resource) -> None:
+        """A pod or Service changed: the job that controls it is looked at."""
+        owner = apply.controller_of(child)
+        kind = self._kind_of(owner)
+        if owner is None or kind is None:
+            return
+        if resource is PODS:
+            self._record_pod(kind, change, child, text(owner.get("uid")))
+        namespace = text(mapping(child.get("metadata")).get("namespace"))
+        self.queue.add(Key(kind, namespace, text(owner.get("name"))))
+
+    def _record_pod(self, kind: JobKind, change: str, pod: JSON, job_uid: str) -> None:
+        replica_type = build.replica_type_of(kind, pod)
+        if change == "DELETED":
+            self.recorder.lost_pod(pod, job_uid, replica_type)
+        else:
+            self.recorder.saw_pod(pod, job_uid, replica_type)
+
+    def _kind_of(self, owner: Mapping[str, Any] | None) -> JobKind | None:
+        reference = mapping(owner)
+        return next(
+            (
+                kind
+                for kind in self.kinds
+                if kind.kind == reference.get("kind") and kind.api_version == reference.get("apiVersion")
+            ),
+            None,
+        )
+
+    def saw_child(self, plural: str, child: JSON) -> None:
+        """A child this process wrote itself: known at once, since the watch stays silent about what is known."""
+        store = self.pods if plural == PODS.plural else self.services
+        kind = self._kind_of(apply.controller_of(child))
+        if store.observe(child) and store is self.pods and kind is not None:
+            self._record_pod(kind, "ADDED", child, apply.owner_uid(child))
+
+    # --- what the workers do
+
+    def work(self) -> None:
+        """One worker: reconciles keys until the queue is shut down."""
+        while (key := self.queue.get(None)) is not None:
+            try:
+                self._reconciled(key)
+            finally:
+                self.queue.done(key)
+
+    def _reconciled(self, key: Key) -> None:
+        """One reconcile with its outcome: the only place that logs and retries."""
+        with metrics.timed(key.kind) as outcome:
+            try:
+                self.reconcile(key)
+                self.queue.forget(key)
+            except Stop:
+                outcome.set("stopped")
+            except errors.KubeError as error:
+                outcome.set("retried")
+                log.info("reconcile is tried again", **_named(key), status=error.status, reason=error.message)
+                self.queue.retry(key)
+            except Exception:
+                outcome.set("failed")
+                log.exception("reconcile failed", **_named(key))
+                self.queue.retry(key)
+
+    def reconcile(self, key: Key) -> None:
+        """Reads, decides, acts, looks again if something was created, and writes the status once."""
+        job = self.jobs[key.kind].get(key.namespace, key.name)
+        if job is None:
+            self._forget(key)
+            return
+        now = self.clock.now()
+        plan = decide(key.kind, self.reader.read(key.kind, job), now)
+        if plan.status is None:
+            return
+        plan = self._acted(key, job, plan, now)
+        self._write(key, job, plan, now)
+        self._wake(key, plan, now)
+
+    def _acted(self, key: Key, job: JSON, plan: Plan, now: datetime) -> Plan:
+        """Carries the actions out; the plan after creates is the one made from what is there then."""
+        actions = [action for action in plan.actions if self._may(key, job, action)]
+        if not actions:
+            return plan
+        view = Job(key.kind, job)
+        obstacle = apply.actions(self.port, view, resource_of(key.kind), actions)
+        if not any(isinstance(action, Create) for action in actions):
+            return plan
+        self._hold(key, obstacle)
+        seen = self.reader.read(key.kind, job, tried=True, obstacle=obstacle)
+        again = decide(key.kind, seen, now)
+        if obstacle:
+            told = Event("Warning", obstacle.reason, obstacle.message, aggregate=True)
+            apply.event(self.port, view, told, now)
+        return again
+
+    def _may(self, key: Key, job: JSON, action: object) -> bool:
+        if isinstance(action, Create):
+            held = self._held.get(key)
+            return held is None or held.until <= self.clock.monotonic()
+        if isinstance(action, DeleteJob):
+            return self._is_saved(key, job)
+        return True
+
+    def _is_saved(self, key: Key, job: JSON) -> bool:
+        """TTL waits for the saved row of the history, but not for ever (argoproj/argo-workflows#3880)."""
+        metadata = mapping(job.get("metadata"))
+        if self.recorder.saved(text(metadata.get("uid")), text(metadata.get("resourceVersion"))):
+            return True
+        waited = self.clock.now() - _completed(key.kind, job, self.clock.now())
+        if waited.total_seconds() > _ttl(job) + self.settings.history_grace:
+            metrics.UNSAVED.inc()
+            return True
+        self.queue.add_after(key, HISTORY_LOOK)
+        return False
+
+    def _hold(self, key: Key, obstacle: Obstacle | None) -> None:
+        """After an obstacle creates wait longer each time, whatever wakes the job meanwhile."""
+        with self._lock:
+            if obstacle is None:
+                self._held.pop(key, None)
+                return
+            held = self._held.setdefault(key, Held())
+            wait = min(FIRST_RETRY * 2**held.times, LONGEST_RETRY)
+            held.times += 1
+            held.until = self.clock.monotonic() + wait
+        self.queue.add_after(key, wait)
+
+    def _write(self, key: Key, job: JSON, plan: Plan, now: datetime) -> None:
+        wanted = plan.status
+        stored = mapping(job.get("status"))
+        if wanted is None or wanted == stored or self._waits(key, dict(stored), wanted):
+            return
+        written = apply.status(self.port, job, resource_of(key.kind), wanted)
+        if written is None:
+            self.queue.retry(key)
+            return
+        self.jobs[key.kind].observe(written)
+        self.recorder.saw_job(written)
+        for told in plan.events:
+            apply.event(self.port, Job(key.kind, job), told, now)
+        self.queue.add(key)
+
+    def _waits(self, key: Key, stored: JSON, wanted: JSON) -> bool:
+        """A change of counts alone waits for others, once, for the status interval."""
+        if not is_only_counts(stored, wanted):
+            self._counts_due.pop(key, None)
+            return False
+        due = self._counts_due.setdefault(key, self.clock.monotonic() + self.settings.status_interval)
+        left = due - self.clock.monotonic()
+        if left <= 0:
+            self._counts_due.pop(key, None)
+            return False
+        self.queue.add_after(key, left)
+        return True
+
+    def _wake(self, key: Key, plan: Plan, now: datetime) -> None:
+        if plan.wake is not None:
+            self.queue.add_after(key, max((plan.wake - now).total_seconds(), 0.0))
+
+    def _forget(self, key: Key) -> None:
+        with self._lock:
+            self._held.pop(key, None)
+            self._counts_due.pop(key, None)
+        self.queue.forget(key)
+
+
+def _named(key: Key) -> JSON:
+    return {"kind": key.kind.kind, "namespace": key.namespace, "job": key.name}
+
+
+def _completed(kind: JobKind, job: JSON, otherwise: datetime) -> datetime:
+    return ledger.read(Job(kind, job)).completion or otherwise
+
+
+def _ttl(job: JSON) -> float:
+    ttl = mapping(mapping(job.get("spec")).get("runPolicy")).get("ttlSecondsAfterFinished")
+    return timedelta(seconds=ttl).total_seconds() if isinstance(ttl, int) else 0.0

@@ -1,0 +1,113 @@
+"""One running controller: its threads from the first list to the last reconcile."""
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import structlog
+
+from controller import metrics
+from controller.loop import Key, Loop, resource_of
+from kube.raw import RawKube
+from kube.reflector import Reflector
+from kube.resources import PODS, SERVICES, Resource
+from kube.store import Store
+from schemas import names
+from schemas.job import mapping, text
+from schemas.kinds import JobKind
+
+JSON = dict[str, Any]
+log = structlog.get_logger()
+
+SYNC_SECONDS = 0.2
+IDLE_SECONDS = 900.0
+"""A watch asks for its end after 600 s at most and is read for 15 s more: longer silence is a stuck thread."""
+
+
+class Run:
+    """The threads of one controller. ``start`` returns once all lists are in; ``stop`` ends them in order."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._stop = threading.Event()
+        self._job_reflectors = {kind: self._of_jobs(kind) for kind in loop.kinds}
+        self._child_reflectors = [self._of_children(PODS, loop.pods), self._of_children(SERVICES, loop.services)]
+        self._workers = [threading.Thread(target=loop.work, name=f"worker-{n}") for n in range(loop.settings.workers)]
+
+    @property
+    def reflectors(self) -> list[Reflector]:
+        return [*self._job_reflectors.values(), *self._child_reflectors]
+
+    def start(self) -> None:
+        """Children are listed before any job is decided about, so that a restart never creates one twice."""
+        for reflector in self.reflectors:
+            threading.Thread(target=reflector.run, args=(self._stop,), daemon=True).start()
+        while not all(self._is_ready(reflector) for reflector in self.reflectors) and not self._stop.is_set():
+            self._stop.wait(SYNC_SECONDS)
+        self._loop.recorder.live_jobs(self._live_uids())
+        for worker in self._workers:
+            worker.start()
+        threading.Thread(target=self._resync, daemon=True).start()
+        log.info("controller runs", kinds=[kind.kind for kind in self._loop.kinds], jobs=len(self._live_uids()))
+
+    def stop(self) -> None:
+        """Ends the watches, lets each worker finish its reconcile."""
+        self._stop.set()
+        self._loop.queue.shut_down()
+        self._loop.kube.stop_watches()
+        for worker in self._workers:
+            if worker.is_alive():
+                worker.join(timeout=10.0)
+
+    def is_healthy(self, now: float) -> bool:
+        """Whether every watch has shown a sign of life lately and every worker lives (kubernetes-client/python#801)."""
+        fresh = all(now - reflector.last_progress < IDLE_SECONDS for reflector in self.reflectors)
+        return fresh and all(worker.is_alive() or worker.ident is None for worker in self._workers)
+
+    def is_ready(self) -> bool:
+        return all(self._is_ready(reflector) for reflector in self.reflectors)
+
+    def measure(self, now: float) -> None:
+        """Sets the gauges that are read at each scrape."""
+        metrics.DEPTH.set(self._loop.queue.depth)
+        for kind, reflector in self._job_reflectors.items():
+            metrics.PROGRESS.labels(kind.plural).set(now - reflector.last_progress)
+        for name, reflector in zip(("pods", "services"), self._child_reflectors, strict=True):
+            metrics.PROGRESS.labels(name).set(now - reflector.last_progress)
+
+    def _is_ready(self, reflector: Reflector) -> bool:
+        """Listed; a kind whose CRD is not installed is no reason to let the others wait."""
+        return reflector.synced.is_set() or reflector.is_missing
+
+    def _of_jobs(self, kind: JobKind) -> Reflector:
+        resource = resource_of(kind)
+        return self._reflector(resource, self._loop.jobs[kind], "", partial(self._loop.on_job, kind))
+
+    def _of_children(self, resource: Resource, store: Store) -> Reflector:
+        """Only what carries our label is watched: other people's pods cost nothing (knative/serving#10098)."""
+
+        def changed(change: str, child: JSON) -> None:
+            self._loop.on_child(change, child, resource)
+
+        return self._reflector(resource, store, names.JOB_UID, changed)
+
+    def _reflector(
+        self, resource: Resource, store: Store, selector: str, changed: Callable[[str, JSON], None]
+    ) -> Reflector:
+        kube: RawKube = self._loop.kube
+        path = resource.path(self._loop.settings.namespace or None)
+        return Reflector(
+            kube, path, store, label_selector=selector, on_change=lambda change, new, _old: changed(change, new)
+        )
+
+    def _live_uids(self) -> frozenset[str]:
+        stores = self._loop.jobs.values()
+        return frozenset(text(mapping(job.get("metadata")).get("uid")) for store in stores for job in store.values())
+
+    def _resync(self) -> None:
+        while not self._stop.wait(self._loop.settings.resync):
+            for kind, store in self._loop.jobs.items():
+                for job in store.values():
+                    metadata = job["metadata"]
+                    self._loop.queue.add(Key(kind, metadata["namespace"], metadata["name"]))

@@ -1,0 +1,19 @@
+"""Settings of the controller process, made once at the start and passed in."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Each field is one flag of ``signalbox controller``."""
+
+    namespace: str = ""
+    """The one namespace to serve; empty for all."""
+    workers: int = 4
+    """Reconciles that run at once."""
+    status_interval: float = 1.0
+    """Seconds for which a status change of counts alone may wait."""
+    history_grace: float = 600.0
+    """Seconds for which a job's TTL waits for its saved history row."""
+    resync: float = 600.0
+    """Seconds after which an untouched job is looked at again."""

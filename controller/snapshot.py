@@ -1,0 +1,63 @@
+"""Reads one job and its children from the stores, with the defaults and faults that the webhook would have given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.plan import Obstacle, Snapshot
+from kube.store import Store
+from schemas import defaults, validation
+from schemas.job import Job, mapping, text
+from schemas.kinds import JobKind
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A spec's defaults and faults, which change only with its generation."""
+
+    generation: Any
+    spec: Any
+    faults: tuple[str, ...]
+
+
+class Reader:
+    """Makes snapshots; remembers what the spec of each job gave, so that it is checked once for each generation."""
+
+    def __init__(self, pods: Store, services: Store) -> None:
+        self._pods = pods
+        self._services = services
+        self._checked: dict[str, Checked] = {}
+
+    def read(self, kind: JobKind, job: JSON, *, tried: bool = False, obstacle: Obstacle | None = None) -> Snapshot:
+        """The snapshot of a stored job: its children are those that its UID owns, nothing else."""
+        uid = text(mapping(job.get("metadata")).get("uid"))
+        checked = self._check(kind, uid, job)
+        return Snapshot(
+            job={**job, "spec": checked.spec},
+            pods=tuple(self._pods.owned_by(uid)),
+            services=tuple(self._services.owned_by(uid)),
+            faults=checked.faults,
+            tried=tried,
+            obstacle=obstacle,
+        )
+
+    def forget(self, uid: str) -> None:
+        self._checked.pop(uid, None)
+
+    def _check(self, kind: JobKind, uid: str, job: JSON) -> Checked:
+        generation = mapping(job.get("metadata")).get("generation")
+        known = self._checked.get(uid)
+        if known is not None and known.generation == generation:
+            return known
+        checked = check(kind, job, generation)
+        self._checked[uid] = checked
+        return checked
+
+
+def check(kind: JobKind, job: Mapping[str, Any], generation: Any = None) -> Checked:
+    """The defaults and faults of a stored job: the webhook may have been bypassed."""
+    filled = defaults.default(kind, dict(job))
+    found = validation.check(Job(kind, filled))
+    return Checked(generation, filled.get("spec"), tuple(str(fault) for fault in found))

@@ -1,0 +1,160 @@
+"""What the API server may answer to a write, and what becomes of it. The fake injects answers, nothing else."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from controller import apply
+from controller.apply import Port, Stop
+from controller.loop import resource_of
+from controller.plan import Create, Delete, DeleteJob, Event, Obstacle
+from kube import errors
+from schemas import kinds
+from schemas.job import Job
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+JOB = Job(kinds.PYTORCH_JOB, {"metadata": {"name": "job", "namespace": "ns", "uid": "job-uid"}})
+RESOURCE = resource_of(kinds.PYTORCH_JOB)
+POD = {
+    "metadata": {
+        "name": "job-worker-0",
+        "labels": {"signalbox.dev/job-uid": "job-uid"},
+        "ownerReferences": [{"controller": True, "uid": "job-uid", "kind": "PyTorchJob", "name": "job"}],
+    }
+}
+CREATE = Create("pods", POD)
+
+
+class Answers:
+    """Answers each verb with what it was given: an object, or an error to raise."""
+
+    def __init__(self, **answers):
+        self.answers = answers
+        self.calls = []
+
+    def __getattr__(self, verb):
+        def call(path, *args, **kwargs):
+            self.calls.append((verb, path, args, kwargs))
+            answer = self.answers.get(verb, {})
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+class Seen:
+    def __init__(self, **answers):
+        self.kube = Answers(**answers)
+        self.children = []
+        self.events = []
+        self.port = Port(self.kube, lambda plural, child: self.children.append((plural, child)), self.events.append)
+
+    def does(self, *actions):
+        return apply.actions(self.port, JOB, RESOURCE, actions)
+
+
+def other(**metadata):
+    owner = {"controller": True, "uid": "other-uid", "kind": "PyTorchJob", "name": "other"}
+    return {"metadata": {"name": "job-worker-0", "ownerReferences": [owner], **metadata}}
+
+
+def test_what_was_created_is_known_at_once():
+    seen = Seen(create=POD)
+    assert seen.does(CREATE) is None
+    assert seen.children == [("pods", POD)]
+
+
+@pytest.mark.parametrize(
+    ("error", "obstacle"),
+    [
+        (errors.Forbidden('pods "x" is forbidden: exceeded quota: q'), "QuotaExceeded"),
+        (errors.Forbidden("admission webhook denied: label cost-center required"), "CreateRefused"),
+        (errors.Forbidden("cannot set blockOwnerDeletion"), "CreateRefused"),
+        (errors.Invalid("spec.containers[0].name: Required"), "CreateRefused"),
+    ],
+)
+def test_a_refused_create_is_an_obstacle(error, obstacle):
+    """PaddleFlow/paddle-operator#43, kyverno/kyverno#16477"""
+    assert Seen(create=error).does(CREATE) == Obstacle(obstacle, error.message)
+
+
+@pytest.mark.parametrize(
+    "error", [errors.Forbidden('namespace "ns" because it is being terminated'), errors.NotFound("namespaces ns")]
+)
+def test_a_namespace_that_goes_away_is_final(error):
+    with pytest.raises(Stop):
+        Seen(create=error).does(CREATE)
+
+
+@pytest.mark.parametrize("error", [errors.Unreachable("x"), errors.ServerError("x"), errors.TooManyRequests("x")])
+def test_passing_trouble_is_raised(error):
+    with pytest.raises(type(error)):
+        Seen(create=error).does(CREATE)
+
+
+TAKEN = errors.AlreadyExists("exists")
+
+
+@pytest.mark.parametrize(
+    ("found", "obstacle"),
+    [
+        (POD, None),
+        (other(), "Pod job-worker-0 exists and belongs to PyTorchJob other."),
+        ({"metadata": {"name": "job-worker-0"}}, "Pod job-worker-0 exists and belongs to nobody we know."),
+        (other(deletionTimestamp="2026-01-01T00:00:00Z"), None),
+        (errors.NotFound("gone meanwhile"), None),
+    ],
+)
+def test_a_name_that_is_taken(found, obstacle):
+    """kubernetes-sigs/jobset#18: neither adopted nor counted, and told."""
+    seen = Seen(create=TAKEN, get=found)
+    assert seen.does(CREATE) == (Obstacle("NameConflict", obstacle) if obstacle else None)
+    assert len(seen.children) == (1 if found is POD else 0)
+
+
+def test_our_child_without_our_label_gets_it():
+    bare = {"metadata": {**POD["metadata"], "labels": {"a": "b"}}}
+    seen = Seen(create=TAKEN, get=bare, patch=POD)
+    assert seen.does(CREATE) is None
+    assert seen.children == [("pods", POD)]
+    assert seen.kube.calls[-1][0] == "patch"
+
+
+def test_the_first_obstacle_ends_the_list():
+    seen = Seen(create=errors.Forbidden("no"))
+    seen.does(CREATE, CREATE)
+    assert len(seen.kube.calls) == 1
+
+
+@pytest.mark.parametrize("error", [None, errors.NotFound("x"), errors.Conflict("uid")])
+def test_deletes_name_the_uid_and_take_gone_for_done(error):
+    seen = Seen(delete=error or {})
+    assert seen.does(Delete("pods", "job-worker-0", "u"), DeleteJob()) is None
+    assert [(path, kwargs) for _, path, _, kwargs in seen.kube.calls] == [
+        ("/api/v1/namespaces/ns/pods/job-worker-0", {"uid": "u"}),
+        ("/apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/job", {"uid": "job-uid"}),
+    ]
+
+
+@pytest.mark.parametrize("error", [errors.Conflict("changed"), errors.NotFound("gone")])
+def test_a_status_that_lost_the_race_is_not_written(error):
+    """kubeflow/trainer#1492"""
+    assert apply.status(Seen(replace=error).port, dict(JOB.raw), RESOURCE, {}) is None
+
+
+def test_an_event_is_named_after_what_it_says():
+    first, second = (apply.event_manifest(JOB, Event("Warning", "R", text), NOW) for text in ("a", "b"))
+    assert first == apply.event_manifest(JOB, Event("Warning", "R", "a"), NOW)
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+    assert first["involvedObject"]["uid"] == "job-uid"
+
+
+@pytest.mark.parametrize(("aggregate", "calls"), [(True, ["create", "get", "patch"]), (False, ["create"])])
+def test_a_repeated_event_is_counted_or_left(aggregate, calls):
+    """apache/spark-kubernetes-operator#847"""
+    seen = Seen(create=TAKEN, get={"count": 4}, patch={"count": 5})
+    apply.event(seen.port, JOB, Event("Warning", "R", "m", aggregate=aggregate), NOW)
+    assert [verb for verb, *_ in seen.kube.calls] == calls
+    if aggregate:
+        assert seen.kube.calls[-1][2][0]["count"] == 5

@@ -1,0 +1,179 @@
+"""The loop around decisions: holding after obstacles, coalescing counts, waiting for the history."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controller.clock import Clock
+from controller.loop import FIRST_RETRY, Key, Loop
+from controller.settings import Settings
+from kube import errors
+from schemas import kinds
+from schemas.records import NoRecorder
+
+KIND = kinds.TRAINING_JOB
+KEY = Key(KIND, "ns", "job")
+
+
+class Server:
+    """Keeps what is written, numbers it, and refuses pods while told to."""
+
+    def __init__(self):
+        self.version = 10
+        self.refuse_pods = ""
+        self.log = []
+
+    def _stored(self, body):
+        self.version += 1
+        metadata = {"uid": f"uid-{body['metadata']['name']}", **body["metadata"], "resourceVersion": str(self.version)}
+        return {**body, "metadata": metadata}
+
+    def create(self, path, body):
+        self.log.append(("create", body["kind"]))
+        if body["kind"] == "Pod" and self.refuse_pods:
+            raise errors.Forbidden(self.refuse_pods)
+        return self._stored(body)
+
+    def replace(self, path, body):
+        self.log.append(("status", body["status"]["phase"]))
+        return self._stored(body)
+
+    def get(self, path):
+        return {"count": 1}
+
+    def patch(self, path, body, *, kind):
+        return body
+
+    def delete(self, path, *, uid):
+        self.log.append(("delete", path))
+
+    def count(self, what):
+        return sum(entry == what for entry in self.log)
+
+
+class Time:
+    def __init__(self):
+        self.seconds = 0.0
+
+    def clock(self):
+        return Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds), lambda: self.seconds)
+
+
+class Unsaved(NoRecorder):
+    def saved(self, job_uid, resource_version):
+        return False
+
+
+def loop(server, time, recorder=None, **settings):
+    return Loop(server, (KIND,), recorder or NoRecorder(), Settings(**settings), time.clock())
+
+
+def stored(made, **spec):
+    container = {"name": "main", "image": "i"}
+    job = {
+        "apiVersion": "signalbox.dev/v1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "u", "generation": 1, "resourceVersion": "1"},
+        "spec": {"replicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}, **spec},
+    }
+    made.jobs[KIND].observe(job)
+
+
+def phase(made, pod_phase, version):
+    pod = dict(made.pods.get("ns", "job-worker-0"))
+    pod["status"] = {"phase": pod_phase}
+    pod["metadata"] = {**pod["metadata"], "resourceVersion": str(version)}
+    made.pods.observe(pod)
+
+
+def test_a_new_job_takes_one_status_write():
+    server = Server()
+    made = loop(server, Time())
+    stored(made)
+    made.reconcile(KEY)
+    assert server.log == [("create", "Service"), ("create", "Pod"), ("status", "Pending")]
+    made.reconcile(KEY)
+    assert len(server.log) == 3
+
+
+def test_after_an_obstacle_creates_wait_longer_each_time():
+    """PaddleFlow/paddle-operator#43: a handful of tries in five minutes, whatever wakes the job."""
+    server, time = Server(), Time()
+    server.refuse_pods = "exceeded quota"
+    made = loop(server, time)
+    stored(made)
+    for _ in range(300):
+        made.reconcile(KEY)
+        time.seconds += 1
+    assert 5 <= server.count(("create", "Pod")) <= 9
+    assert server.count(("status", "Pending")) == 1
+    server.refuse_pods = ""
+    time.seconds += 60
+    made.reconcile(KEY)
+    assert made.pods.get("ns", "job-worker-0")
+    rows = made.jobs[KIND].get("ns", "job")["status"]["conditions"]
+    assert [row["status"] for row in rows if row["type"] == "Blocked"] == ["False"]
+
+
+def test_the_first_retry_is_soon():
+    assert FIRST_RETRY <= 10
+
+
+def test_count_changes_wait_for_the_interval():
+    server, time = Server(), Time()
+    made = loop(server, time, status_interval=1.0)
+    stored(
+        made,
+        replicaSpecs={
+            "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}
+        },
+    )
+    made.reconcile(KEY)
+    phase(made, "Running", 900)  # one of two runs: the state stays Pending, only counts move
+    made.reconcile(KEY)
+    assert server.count(("status", "Pending")) == 1
+    time.seconds += 1.1
+    made.reconcile(KEY)
+    assert server.count(("status", "Pending")) == 2
+
+
+def test_a_condition_change_is_written_at_once():
+    server = Server()
+    made = loop(server, Time(), status_interval=60.0)
+    stored(made)
+    made.reconcile(KEY)
+    phase(made, "Running", 900)
+    made.reconcile(KEY)
+    assert server.log[-2:] == [("status", "Running"), ("create", "Event")]
+
+
+@pytest.mark.parametrize(("saved", "seconds", "deleted"), [(True, 0, True), (False, 0, False), (False, 700, True)])
+def test_ttl_waits_for_the_history_within_its_grace(saved, seconds, deleted):
+    """argoproj/argo-workflows#3880"""
+    server, time = Server(), Time()
+    made = loop(server, time, NoRecorder() if saved else Unsaved(), history_grace=600.0)
+    stored(made, runPolicy={"ttlSecondsAfterFinished": 0, "cleanPodPolicy": "None"})
+    made.reconcile(KEY)
+    phase(made, "Succeeded", 900)
+    made.reconcile(KEY)
+    time.seconds += seconds
+    made.reconcile(KEY)
+    assert (("delete", "/apis/signalbox.dev/v1/namespaces/ns/trainingjobs/job") in server.log) is deleted
+
+
+def test_a_job_that_is_gone_is_forgotten():
+    server = Server()
+    loop(server, Time()).reconcile(KEY)
+    assert server.log == []
+
+
+def test_children_wake_the_job_that_controls_them():
+    made = loop(Server(), Time())
+    owner = {"controller": True, "apiVersion": "signalbox.dev/v1", "kind": "TrainingJob", "name": "job", "uid": "u"}
+    from kube.resources import PODS
+
+    made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p", "ownerReferences": [owner]}}, PODS)
+    assert made.queue.get(0) == KEY
+    made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p"}}, PODS)
+    made.queue.done(KEY)
+    assert made.queue.get(0) is None

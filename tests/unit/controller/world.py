@@ -1,0 +1,198 @@
+"""A small world for decisions: it does what an API server would do with a plan, one reconcile at a time."""
+
+import itertools
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from controller.decide import decide
+from controller.plan import Create, Delete, DeleteJob, Obstacle, Plan, Snapshot
+from schemas import defaults, times
+from schemas.kinds import JobKind
+
+JSON = dict[str, Any]
+START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+class World:
+    """One job, its children and the clock. ``settle`` reconciles until nothing changes any more."""
+
+    def __init__(self, kind: JobKind) -> None:
+        self.kind = kind
+        self.now = START
+        self.uids = itertools.count(1)
+        self.pods: dict[str, JSON] = {}
+        self.services: dict[str, JSON] = {}
+        self.events: list[tuple[str, str, str]] = []
+        self.writes = 0
+        self.created: list[str] = []
+        self.deleted_job = False
+        self.obstacle: Obstacle | None = None
+        self.faults: tuple[str, ...] = ()
+        self.wake: datetime | None = None
+        metadata = {"name": "job", "namespace": "ns", "uid": "job-uid", "generation": 1}
+        self.job: JSON = {"metadata": metadata, "spec": {kind.spec_key: {}}, "status": {}}
+
+    def type(self, name: str, replicas: int = 1, policy: str | None = None, **pod_spec: Any) -> "World":
+        container = {"name": self.kind.container, "image": "img"}
+        entry: JSON = {"replicas": replicas, "template": {"spec": {"containers": [container], **pod_spec}}}
+        if policy:
+            entry["restartPolicy"] = policy
+        self.job["spec"][self.kind.spec_key][name] = entry
+        return self
+
+    def policy(self, **fields: Any) -> "World":
+        self.job["spec"].setdefault("runPolicy", {}).update(fields)
+        return self
+
+    def scale(self, name: str, replicas: int) -> "World":
+        self.job["spec"][self.kind.spec_key][name]["replicas"] = replicas
+        return self
+
+    # --- what the controller does
+
+    def plan(self, *, tried: bool = False) -> Plan:
+        job = defaults.default(self.kind, deepcopy(self.job))
+        seen = Snapshot(
+            job=job,
+            pods=tuple(deepcopy(list(self.pods.values()))),
+            services=tuple(deepcopy(list(self.services.values()))),
+            faults=self.faults,
+            tried=tried,
+            obstacle=self.obstacle if tried else None,
+        )
+        return decide(self.kind, seen, self.now)
+
+    def step(self) -> bool:
+        """One reconcile; whether anything changed."""
+        plan = self.plan()
+        acted = [self._act(action) for action in plan.actions]
+        if any(isinstance(action, Create) for action in plan.actions):
+            plan = self.plan(tried=True)
+        self.wake = plan.wake
+        wrote = plan.status is not None and plan.status != self.job["status"]
+        if wrote:
+            self.job["status"] = deepcopy(plan.status)
+            self.writes += 1
+            self.events += [(event.type, event.reason, event.message) for event in plan.events]
+        return any(acted) or wrote
+
+    def settle(self) -> "World":
+        for _ in range(30):
+            if not self.step():
+                return self
+        raise AssertionError("the controller does not come to rest")
+
+    def _act(self, action: Any) -> bool:
+        if isinstance(action, DeleteJob):
+            self.deleted_job = True
+            return False
+        if isinstance(action, Create):
+            return self._create(action)
+        assert isinstance(action, Delete)
+        held = self.pods if action.resource == "pods" else self.services
+        assert held[action.name]["metadata"]["uid"] == action.uid
+        del held[action.name]
+        return True
+
+    def _create(self, action: Create) -> bool:
+        held = self.pods if action.resource == "pods" else self.services
+        if self.obstacle and action.resource == "pods":
+            return False
+        manifest = deepcopy(action.manifest)
+        name = manifest["metadata"]["name"]
+        assert name not in held, f"{name} is created twice"
+        manifest["metadata"]["uid"] = f"uid-{next(self.uids)}"
+        manifest["status"] = {"phase": "Pending"} if action.resource == "pods" else {}
+        held[name] = manifest
+        self.created.append(name)
+        return True
+
+    # --- what happens to pods
+
+    def pod(self, name: str) -> JSON:
+        return self.pods[f"job-{name}"]
+
+    def runs(self, *names: str) -> "World":
+        for name in names or [key.removeprefix("job-") for key in self.pods]:
+            started = {"running": {"startedAt": times.written(self.now)}}
+            self.pod(name)["status"] = {"phase": "Running", "containerStatuses": [self._container(started)]}
+        return self
+
+    def ends(self, name: str, code: int = 0, reason: str = "", *, phase: str = "", **status: Any) -> "World":
+        ended = {
+            "exitCode": code,
+            "finishedAt": times.written(self.now),
+            "reason": reason or ("Error" if code else "Completed"),
+        }
+        self.pod(name)["status"] = {
+            "phase": phase or ("Failed" if code else "Succeeded"),
+            "containerStatuses": [self._container({"terminated": ended})],
+            **status,
+        }
+        return self
+
+    def fails(self, name: str, **status: Any) -> "World":
+        """The pod fails without any container having run."""
+        self.pod(name)["status"] = {"phase": "Failed", **status}
+        return self
+
+    def restarts_in_place(self, name: str, count: int) -> "World":
+        self.pod(name)["status"]["containerStatuses"][0]["restartCount"] = count
+        return self
+
+    def vanishes(self, *names: str) -> "World":
+        for name in names:
+            del self.pods[f"job-{name}"]
+        return self
+
+    def leaves(self, name: str, grace: int = 30) -> "World":
+        """Someone asked for the pod's deletion; it still exists."""
+        metadata = self.pod(name)["metadata"]
+        metadata["deletionTimestamp"] = times.written(self.now + timedelta(seconds=grace))
+        metadata["deletionGracePeriodSeconds"] = grace
+        return self
+
+    def later(self, seconds: float) -> "World":
+        self.now += timedelta(seconds=seconds)
+        return self
+
+    def _container(self, state: JSON) -> JSON:
+        return {"name": self.kind.container, "state": state, "restartCount": 0}
+
+    # --- what is seen
+
+    @property
+    def status(self) -> JSON:
+        return self.job["status"]
+
+    @property
+    def state(self) -> str:
+        """The one true state; checks that there is exactly one, and that it is last."""
+        rows = [row for row in self.status["conditions"] if row["status"] == "True"]
+        states = [row["type"] for row in rows if row["type"] not in ("Created", "Blocked")]
+        assert len(states) == 1, rows
+        assert self.status["conditions"][-1]["type"] == states[0] == self.status["phase"]
+        return str(states[0])
+
+    @property
+    def reason(self) -> str:
+        return str(self.status["conditions"][-1]["reason"])
+
+    @property
+    def message(self) -> str:
+        return str(self.status["conditions"][-1]["message"])
+
+    def condition(self, name: str) -> JSON | None:
+        return next((row for row in self.status["conditions"] if row["type"] == name), None)
+
+    def replica(self, name: str) -> JSON:
+        found: JSON = self.status["replicaStatuses"][name]
+        return found
+
+    def uid(self, name: str) -> str:
+        return str(self.pod(name)["metadata"]["uid"])
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(name.removeprefix("job-") for name in self.pods)
