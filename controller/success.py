@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from controller.course import Course
 from schemas import conditions
-from schemas.job import Job, Replica, integer, text
+from schemas.job import Job, Replica, integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +24,16 @@ class Decision:
 
 def decision(job: Job) -> Decision:
     """Who decides this job's success, by its successPolicy or by its kind."""
-    policy = text(job.success_policy.get("policy"))
     if job.leader_type:
         return Decision(((job.leader_type, 0),))
-    wanted = text(job.success_policy.get("type"))
-    deciding = [entry for entry in job.replicas if _decides(job, entry, wanted)]
-    everyone = tuple((entry.type, index) for entry in deciding for index in range(_deciding_indexes(job, entry)))
+    replicas = tuple((entry.type, index) for entry in job.deciding for index in range(_deciding_indexes(job, entry)))
     elastic = job.kind.any_decides_if_elastic and job.elastic_policy is not None
-    return Decision(everyone, any_one=policy == "AnyReplica" or elastic)
+    return Decision(replicas, any_one=elastic or job.success_policy.get("policy") == "AnyReplica")
 
 
 def _deciding_indexes(job: Job, entry: Replica) -> int:
     count = max(entry.count, 0)
     return min(count, 1) if job.first_decides else count
-
-
-def _decides(job: Job, entry: Replica, wanted: str) -> bool:
-    if wanted:
-        return entry.type == wanted
-    return bool(job.success_policy) or not job.kind.deciders or entry.type in job.kind.deciders
 
 
 def deadline(job: Job, start: datetime | None) -> datetime | None:

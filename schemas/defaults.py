@@ -7,8 +7,8 @@ in place: unchanged parts of the result are the same objects as in the input, wh
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.job import Job, Replica, integer, known_type, mapping, sequence
-from schemas.kinds import JobKind
+from schemas.job import Job, Replica, integer, mapping, sequence
+from schemas.kinds import JobKind, known_type
 from schemas.loader import UNSET_MARK, resolved
 
 JSON = dict[str, Any]

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from schemas import faults
-from schemas.kinds import JobKind, ReplicaType
+from schemas.kinds import JobKind, known_type
 
 JSON = dict[str, Any]
 EMPTY: Mapping[str, Any] = {}
@@ -90,11 +90,6 @@ def main_container(kind: JobKind, containers: list[Any]) -> int | None:
         if mapping(container).get("name") == kind.container:
             return index
     return 0 if len(containers) == 1 and isinstance(containers[0], Mapping) else None
-
-
-def known_type(kind: JobKind, key: str) -> ReplicaType | None:
-    """The row of replica type ``key``, spelling ignored; None where the kind has no such type or an open set."""
-    return next((row for row in kind.types if row.name.lower() == key.lower()), None)
 
 
 @dataclass(frozen=True)
@@ -187,6 +182,20 @@ class Job:
         if self.success_policy:
             return None
         return self.leader_types[0] if self.leader_types else None
+
+    @cached_property
+    def deciding(self) -> tuple[Replica, ...]:
+        """The entries that decide success: the leader's, or those of the successPolicy, or else the kind's."""
+        wanted = self.leader_type or text(self.success_policy.get("type"))
+        if wanted:
+            return tuple(entry for entry in self.replicas if entry.type == wanted)
+        everyone = bool(self.success_policy) or not self.kind.deciders
+        return tuple(entry for entry in self.replicas if everyone or entry.type in self.kind.deciders)
+
+    @property
+    def first_decides(self) -> bool:
+        """Without a leader: whether index 0 of the deciding types decides alone, by the kind and the successPolicy."""
+        return bool(self.kind.all_decide_on) and self.spec.get("successPolicy") != self.kind.all_decide_on
 
     @property
     def min_available(self) -> int | None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from schemas.kinds import JobKind
+from schemas.kinds import JobKind, known_type
 
 LONGEST_LABEL = 63
 
@@ -20,9 +20,11 @@ OWN = "signalbox.dev/"
 KUBEFLOW = "training.kubeflow.org/"
 
 
-def child(job: str, replica_type: str, index: int) -> str:
+def child(kind: JobKind, job: str, replica_type: str, index: int) -> str:
     """The name of a replica's pod, and of its Service where it has one."""
-    return f"{job}-{replica_type.lower()}-{index}"
+    known = known_type(kind, replica_type)
+    name = f"{job}-{replica_type.lower()}"
+    return name if known and not known.indexed else f"{name}-{index}"
 
 
 def prefix(kind: JobKind) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from schemas import names
 from schemas.faults import INVALID, NOTHING, REQUIRED, Fault
-from schemas.job import Job, Replica, known_type, text
+from schemas.job import Job, Replica, text
+from schemas.kinds import known_type
 from schemas.rules.base import rule
 
 DNS_1035 = (
@@ -29,7 +30,8 @@ def name_is_a_service_name(job: Job) -> Iterator[Fault]:
 @rule(source="kubeflow/trainer#1101")
 def child_names_fit(job: Job) -> Iterator[Fault]:
     """The longest child name, ``<job>-<type>-<index>``, must fit the 63 characters of a label."""
-    longest = max((len(names.child("", entry.type, max(entry.count - 1, 0))) for entry in job.replicas), default=0)
+    last = (names.child(job.kind, "", entry.type, max(entry.count - 1, 0)) for entry in job.replicas)
+    longest = max(map(len, last), default=0)
     room = names.LONGEST_LABEL - longest
     prefix = text(job.metadata.get("generateName"))
     if job.name and room < len(job.name) <= names.LONGEST_LABEL:
@@ -77,13 +79,17 @@ def one_leader(job: Job) -> Iterator[Fault]:
 
 @rule(source="kubeflow/trainer#1188")
 def someone_decides(job: Job) -> Iterator[Fault]:
-    """Some type present must decide success, else the job could never end."""
-    types = {entry.type for entry in job.replicas if known_type(job.kind, entry.key)}
-    if not types or not job.kind.deciders or job.leader_types:
+    """Some replica must decide success, else the job could never end."""
+    types = {entry.type for entry in job.replicas if known_type(job.kind, entry.key) and entry.count > 0}
+    if not types or not job.kind.deciders or job.leader_types or types & set(job.kind.deciders):
         return
-    if not types & set(job.kind.deciders):
-        needed = " or ".join([*job.kind.leaders, *job.kind.deciders])
-        yield Fault(job.path(job.kind.spec_key), f"must hold {needed}: nothing else decides success", got=sorted(types))
+    first, *others = dict.fromkeys([*job.kind.leaders, *job.kind.deciders])
+    why = "nothing else decides success"
+    if others:
+        must = f"must hold a replica of {' or '.join([first, *others])}: {why}"
+        yield Fault(job.path(job.kind.spec_key), must, got=sorted(types))
+    else:
+        yield Fault(job.path(job.kind.spec_key, first), f"must be set: {why}", NOTHING, REQUIRED)
 
 
 @rule(source="kubeflow/mpi-operator#833")

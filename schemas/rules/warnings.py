@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from schemas import env, names
 from schemas.faults import NOTHING, Fault
-from schemas.job import Job, Replica, mapping, sequence, text
+from schemas.job import Job, mapping, sequence, text
 from schemas.loader import job_schema
 from schemas.rules.base import rule
 
@@ -60,8 +60,9 @@ def users_env_wins(job: Job) -> Iterator[Fault]:
     """A variable that the user sets is not set by Signalbox."""
     for entry in job.replicas:
         ours = env.variable_names(job, entry.type)
-        for index, container in enumerate(entry.containers):
-            theirs = {text(mapping(item).get("name")) for item in sequence(mapping(container).get("env"))}
+        for index in env.reached(entry):
+            written = sequence(mapping(entry.containers[index]).get("env"))
+            theirs = {text(mapping(item).get("name")) for item in written}
             for name in sorted(theirs & ours):
                 path = job.replica_path(entry, "template", "spec", "containers", index, "env")
                 yield Fault(path, f"sets {name} itself: Signalbox's value is not added", NOTHING)
@@ -70,7 +71,7 @@ def users_env_wins(job: Job) -> Iterator[Fault]:
 @rule(source="intelligent-machine-learning/dlrover: chaos test examples")
 def always_on_decider(job: Job) -> Iterator[Fault]:
     """Under Always a container that ends well is started again, so a type that decides success never succeeds."""
-    for entry in _deciding(job):
+    for entry in job.deciding:
         if entry.restart_policy == "Always":
             yield Fault(
                 job.replica_path(entry, "restartPolicy"), "restarts even a success: the job may never end", "Always"
@@ -86,13 +87,6 @@ def exit_code_rules_in_place(job: Job) -> Iterator[Fault]:
         if entry.restart_policy in ("Always", "OnFailure"):
             path = job.replica_path(entry, "restartPolicy")
             yield Fault(path, "restarts in place: exitCodeRules do not see it", entry.restart_policy)
-
-
-def _deciding(job: Job) -> list[Replica]:
-    if job.leader_type:
-        return [entry for entry in job.replicas if entry.type == job.leader_type]
-    deciders = job.kind.deciders
-    return [entry for entry in job.replicas if not deciders or entry.type in deciders]
 
 
 def as_text(fault: Fault) -> str:

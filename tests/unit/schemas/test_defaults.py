@@ -37,6 +37,39 @@ def test_an_empty_job_gets_all_defaults():
     }
 
 
+def only(kind, name):
+    return {"spec": {kind.spec_key: {name: {"template": {"spec": {"containers": [{"image": "i"}]}}}}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "replicas", "policy", "port"),
+    [
+        (kinds.TRAINING_JOB, "Any", 1, "Never", ("main", 29500)),
+        (kinds.PYTORCH_JOB, "Worker", 1, "OnFailure", ("pytorchjob-port", 23456)),
+        (kinds.TF_JOB, "PS", 1, "Never", ("tfjob-port", 2222)),
+        (kinds.XGBOOST_JOB, "Master", 1, "Never", ("xgboostjob-port", 9999)),
+        (kinds.PADDLE_JOB, "Worker", 1, "OnFailure", ("master", 36543)),
+        (kinds.JAX_JOB, "Worker", 1, "Never", ("jaxjob-port", 6666)),
+        (kinds.MPI_JOB, "Launcher", 1, "Never", None),
+        (kinds.MPI_JOB, "Worker", 0, "Never", None),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_what_each_kind_fills_in(kind, name, replicas, policy, port):
+    entry = defaults.default(kind, only(kind, name))["spec"][kind.spec_key][name]
+    ports = entry["template"]["spec"]["containers"][0].get("ports")
+    assert (entry["replicas"], entry["restartPolicy"]) == (replicas, policy)
+    assert ports == (port and [{"name": port[0], "containerPort": port[1], "protocol": "TCP"}])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in kinds.KINDS if kind.types], ids=lambda kind: kind.kind)
+def test_every_type_of_a_closed_set_is_folded(kind):
+    """kubedl-io/kubedl#30"""
+    for row in kind.types:
+        for spelling in (row.name.lower(), row.name.upper()):
+            assert list(defaults.default(kind, only(kind, spelling))["spec"][kind.spec_key]) == [row.name]
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [

@@ -81,6 +81,7 @@ BROKEN = [
     ("spec.runPolicy.activeDeadlineSeconds", -1, "spec.runPolicy.activeDeadlineSeconds", "≥ 1"),
     ("spec.runPolicy.cleanPodPolicy", "running", "spec.runPolicy.cleanPodPolicy", "All, Running, None"),
     ("spec.runPolicy.cleanPodPolicy", "Completed", "spec.runPolicy.cleanPodPolicy", "All, Running, None"),
+    ("spec.runPolicy.cleanPodPolicy", 3, "spec.runPolicy.cleanPodPolicy", "must be a string (got 3)"),
     ("spec.runPolicy.suspend", "true", "spec.runPolicy.suspend", "true or false"),
     ("spec.runPolicy", "x", "spec.runPolicy", "must be an object"),
     ("spec.runPolicy.schedulingPolicy.minAvailable", 0, "spec.runPolicy.schedulingPolicy.minAvailable", "≥ 1"),

@@ -166,6 +166,7 @@ def test_a_spec_change_on_a_finished_job_is_warned_about(make_job, changed):
     assert "finished" in text
 
 
+@settings(deadline=None)  # the first example compiles the schemas
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), JSON_VALUES))
 def test_any_json_is_judged(document):
     for kind in kinds.KINDS:

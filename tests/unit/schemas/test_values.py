@@ -84,6 +84,20 @@ def test_dns_names(name, service, label):
     assert (names.is_dns_1035_label(name), names.is_dns_1123_label(name)) == (service, label)
 
 
+@pytest.mark.parametrize(
+    ("kind", "replica_type", "name"),
+    [
+        (kinds.MPI_JOB, "Launcher", "j-launcher"),
+        (kinds.MPI_JOB, "launcher", "j-launcher"),
+        (kinds.MPI_JOB, "Worker", "j-worker-3"),
+        (kinds.TRAINING_JOB, "Launcher", "j-launcher-3"),
+        (kinds.TF_JOB, "PS", "j-ps-3"),
+    ],
+)
+def test_child_names(kind, replica_type, name):
+    assert names.child(kind, "j", replica_type, 3) == name
+
+
 def test_kinds_are_rows_with_names_of_their_own():
     assert len({(row.group, row.kind) for row in kinds.KINDS}) == len(kinds.KINDS)
     assert kinds.find("PyTorchJob", "kubeflow.org") is kinds.PYTORCH_JOB
