@@ -5,6 +5,9 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "check": "signalbox.run_check:check",
+    "default": "signalbox.run_default:default",
+    "explain": "signalbox.run_explain:explain",
     "up": "signalbox.local.commands:up",
     "down": "signalbox.local.commands:down",
     "status": "signalbox.local.commands:status",
@@ -31,7 +34,9 @@ class LazyGroup(click.Group):
         return command if isinstance(command, click.Command) else None
 
 
-@click.command(cls=LazyGroup, context_settings={"auto_envvar_prefix": "SIGNALBOX", "help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyGroup, context_settings={"auto_envvar_prefix": "SIGNALBOX", "help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="signalbox")
 def main() -> None:
     """Admission webhook, controller and SQL history for training jobs on Kubernetes."""
