@@ -1,0 +1,210 @@
+"""The shipped manifests, rendered by kubectl as a user's would be, held against the kind table."""
+
+import subprocess
+
+import pytest
+import yaml
+
+from schemas.kinds import KINDS
+from signalbox.local.paths import deploy_dir
+from signalbox.local_webhooks import local_configurations
+
+NAMESPACE = "signalbox-system"
+OWN = {"signalbox.dev"}
+KUBEFLOW = {"signalbox.dev", "kubeflow.org"}
+
+
+@pytest.fixture(scope="module", params=[(".", OWN), ("overlays/kubeflow", KUBEFLOW)], ids=["own", "kubeflow"])
+def installation(request):
+    """What one command installs, by (kind, name), and the API groups it is for."""
+    directory, groups = request.param
+    rendered = subprocess.check_output(["kubectl", "kustomize", str(deploy_dir() / directory)], text=True)
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(rendered)}, groups
+
+
+@pytest.fixture
+def objects(installation):
+    return installation[0]
+
+
+@pytest.fixture
+def expected(installation):
+    """The resources that this installation is for: (group, version, plural)."""
+    return {(kind.group, kind.version, kind.plural) for kind in KINDS if kind.group in installation[1]}
+
+
+@pytest.fixture(params=["mutating", "validating"])
+def configuration(request, objects):
+    return objects[f"{request.param.capitalize()}WebhookConfiguration", f"signalbox-{request.param}"]
+
+
+@pytest.fixture
+def webhook(configuration):
+    [webhook] = configuration["webhooks"]
+    return webhook
+
+
+def pod_specs(objects):
+    for (kind, name), each in objects.items():
+        if kind == "Deployment":
+            yield name, each["spec"]["template"]["spec"]
+        if kind == "CronJob":
+            yield name, each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+
+
+def test_crds_of_exactly_these_kinds(objects, expected):
+    """A cluster that has the originals of another group keeps them."""
+    crds = {name for kind, name in objects if kind == "CustomResourceDefinition"}
+    assert crds == {f"{plural}.{group}" for group, _, plural in expected}
+
+
+def test_every_kind_is_in_one_installation():
+    assert {kind.group for kind in KINDS} == KUBEFLOW
+
+
+def test_rules_match_exactly_our_kinds(webhook, expected):
+    """Plain resources, no wildcard, no subresource; every kind, and nothing else (knative/pkg#2115)."""
+    listed = [
+        (group, version, resource)
+        for rule in webhook["rules"]
+        for group in rule["apiGroups"]
+        for version in rule["apiVersions"]
+        for resource in rule["resources"]
+    ]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == expected
+    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in webhook["rules"])
+    assert all(rule["scope"] == "Namespaced" for rule in webhook["rules"])
+
+
+def test_webhooks_lock_nobody_out(webhook):
+    """Not our own namespace, not what is being deleted, and no longer than 10 s."""
+    [namespaces] = webhook["namespaceSelector"]["matchExpressions"]
+    assert namespaces == {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": ["kube-system", NAMESPACE],
+    }
+    [condition] = webhook["matchConditions"]
+    assert condition["expression"] == "!has(object.metadata.deletionTimestamp)"
+    assert webhook["timeoutSeconds"] <= 3
+    assert webhook["matchPolicy"] == "Equivalent"
+
+
+def test_webhooks_allow_dry_run(webhook):
+    assert webhook["sideEffects"] == "NoneOnDryRun"
+
+
+def test_defaulting_may_fail_and_validation_may_not(objects):
+    [mutating] = objects["MutatingWebhookConfiguration", "signalbox-mutating"]["webhooks"]
+    [validating] = objects["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
+    assert (mutating["failurePolicy"], mutating["timeoutSeconds"]) == ("Ignore", 2)
+    assert (validating["failurePolicy"], validating["timeoutSeconds"]) == ("Fail", 3)
+    assert mutating["reinvocationPolicy"] == "IfNeeded"
+
+
+def test_webhooks_call_a_service_that_selects_the_webhook(objects, webhook):
+    called = webhook["clientConfig"]["service"]
+    assert called["namespace"] == NAMESPACE
+    service = objects["Service", called["name"]]["spec"]
+    labels = objects["Deployment", "signalbox-webhook"]["spec"]["template"]["metadata"]["labels"]
+    assert service["selector"].items() <= labels.items()
+    assert called["port"] in [port["port"] for port in service["ports"]]
+
+
+def allowed(role):
+    """(group, resource, verb) of every rule that is not limited to names."""
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        if not rule.get("resourceNames")
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_controller_may_work_on_every_kind_and_no_other(objects, expected):
+    """Finalizers of every kind, or OwnerReferencesPermissionEnforcement refuses the pods (kubeflow/trainer#1552)."""
+    roles = (bound(objects, each) for (kind, _), each in objects.items() if kind == "ClusterRoleBinding")
+    granted = {entry for name, role in roles if name == "signalbox-controller" for entry in allowed(role)}
+    assert {entry for entry in granted if entry[0] in {kind.group for kind in KINDS}} == {
+        (group, resource, verb)
+        for group, _, plural in expected
+        for resource, verbs in (
+            (plural, ("get", "list", "watch", "delete")),
+            (f"{plural}/status", ("update",)),
+            (f"{plural}/finalizers", ("update",)),
+        )
+        for verb in verbs
+    }
+
+
+def bound(objects, binding):
+    """The account that a binding is for, and its role."""
+    [subject] = binding["subjects"]
+    return subject["name"], objects[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+
+
+def test_roles_are_small(objects):
+    roles = [each for (kind, _), each in objects.items() if kind in {"Role", "ClusterRole"}]
+    granted = {entry for role in roles for entry in allowed(role)}
+    assert not [entry for entry in granted if "*" in entry]
+    assert {entry for entry in granted if entry[1] == "secrets"} == {("", "secrets", "create")}
+    assert not [entry for entry in granted if entry[2] in {"escalate", "bind", "impersonate", "deletecollection"}]
+
+
+def test_certs_may_touch_what_it_names(objects):
+    limited = {
+        (resource, name): set(rule["verbs"])
+        for kind in ("Role", "ClusterRole")
+        for rule in objects[kind, "signalbox-certs"]["rules"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", ())
+    }
+    assert limited == {
+        ("secrets", "signalbox-webhook-ca"): {"get", "update"},
+        ("secrets", "signalbox-webhook-tls"): {"get", "update"},
+        ("mutatingwebhookconfigurations", "signalbox-mutating"): {"get", "patch"},
+        ("validatingwebhookconfigurations", "signalbox-validating"): {"get", "patch"},
+    }
+
+
+def test_every_binding_leads_from_an_account_to_a_role(objects):
+    for (kind, _), each in objects.items():
+        if kind in {"RoleBinding", "ClusterRoleBinding"}:
+            assert (each["roleRef"]["kind"], each["roleRef"]["name"]) in objects
+            for subject in each["subjects"]:
+                assert (subject["kind"], subject["name"]) in objects
+                assert subject["namespace"] == NAMESPACE
+
+
+def test_pods_meet_the_restricted_standard(objects):
+    seen = dict(pod_specs(objects))
+    assert set(seen) == {"signalbox-webhook", "signalbox-controller", "signalbox-certs"}
+    for spec in seen.values():
+        assert spec["securityContext"]["runAsNonRoot"]
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in spec["containers"]:
+            context = container["securityContext"]
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert context["readOnlyRootFilesystem"]
+            assert not context["allowPrivilegeEscalation"]
+            assert container["image"] == "signalbox:0.1.0"
+
+
+def test_ca_key_is_mounted_nowhere(objects):
+    volumes = [volume for _, spec in pod_specs(objects) for volume in spec.get("volumes", ())]
+    mounted = [volume["secret"]["secretName"] for volume in volumes if "secret" in volume]
+    assert mounted == ["signalbox-webhook-tls"]
+
+
+@pytest.mark.parametrize("installation", [("overlays/kubeflow", KUBEFLOW)], indirect=True, ids=["kubeflow"])
+def test_local_configurations_differ_only_in_whom_they_call(objects):
+    """A local cluster has every kind."""
+    for found in local_configurations("https://127.0.0.1:9443/", b"ca"):
+        shipped = objects[found["kind"], found["metadata"]["name"]]
+        [webhook], [original] = found["webhooks"], shipped["webhooks"]
+        path = original["clientConfig"]["service"]["path"]
+        assert webhook.pop("clientConfig") == {"url": f"https://127.0.0.1:9443{path}", "caBundle": "Y2E="}
+        assert webhook == {name: value for name, value in original.items() if name != "clientConfig"}
