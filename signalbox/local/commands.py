@@ -1,0 +1,156 @@
+"""``signalbox up``, ``down`` and ``status``."""
+
+import contextlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from kube.config import ConfigError
+from kube.errors import KubeError
+from signalbox.local import binaries, cluster, example, processes, site
+from signalbox.local.paths import default_state_dir, deploy_dir
+from signalbox.local.progress import shown
+
+EXAMPLE = "pytorch-mnist.yaml"
+FAILURES = (binaries.BuildError, processes.StartError, site.KubectlError, example.ExampleError, KubeError, ConfigError)
+
+state_dir_option = click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=default_state_dir,
+    help="Where the local cluster's files are  [default: .signalbox of the checkout]",
+)
+
+
+@click.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path, exists=True), help="Install into this cluster instead.")
+@click.option("--no-example", is_flag=True, help="Do not run the example job.")
+@state_dir_option
+def up(kubeconfig: Path | None, no_example: bool, state_dir: Path) -> None:
+    """Start a real local cluster with Signalbox on it and run an example job.
+
+    What already runs is used again. With --kubeconfig, install into an existing cluster and start nothing here.
+    """
+    console = Console()
+    with _explained():
+        if kubeconfig:
+            _install(kubeconfig, console)
+            return
+        begin = time.monotonic()
+        state_dir = state_dir.resolve()
+        running = _control_plane(state_dir, console)
+        site.start(running, _shown_on(console))
+        if not no_example:
+            example.run(running, deploy_dir() / "examples" / EXAMPLE, console)
+        console.print(_processes(state_dir))
+        console.print(_next_steps(running, time.monotonic() - begin), highlight=False, soft_wrap=True)
+
+
+@click.command()
+@click.option("--purge", is_flag=True, help="Also delete the history, the logs and all other files.")
+@state_dir_option
+def down(purge: bool, state_dir: Path) -> None:
+    """End what `signalbox up` has started. The job history stays.
+
+    The cluster's objects are gone then; the next `up` starts with an empty cluster.
+    """
+    known = (state_dir / cluster.LOCK).exists()
+    ended = cluster.stop(state_dir) if known else []
+    if purge and known:
+        shutil.rmtree(state_dir)
+    click.echo(f"ended {', '.join(ended)}" if ended else "nothing was running")
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@state_dir_option
+def status(output: str, state_dir: Path) -> None:
+    """Show the processes of the local cluster, and where its kubeconfig is."""
+    if output == "json":
+        found = {"kubeconfig": str(state_dir / "kubeconfig"), "processes": _rows(state_dir)}
+        click.echo(json.dumps(found, indent=1))
+        return
+    console = Console()
+    console.print(_processes(state_dir))
+    console.print(f"kubeconfig: {state_dir / 'kubeconfig'}", highlight=False, soft_wrap=True)
+
+
+def _control_plane(state_dir: Path, console: Console) -> cluster.Cluster:
+    binaries.ensure(binaries.read_module(deploy_dir() / "local"), console)
+    with shown("control plane", console):
+        return cluster.start_control_plane(state_dir, console=console)
+
+
+def _install(kubeconfig: Path, console: Console) -> None:
+    with shown(f"manifests of {deploy_dir()} and certificates", console):
+        site.install(kubeconfig)
+    console.print(f"Watch it start: kubectl --kubeconfig={kubeconfig} -n {site.NAMESPACE} get pods", highlight=False)
+
+
+def _shown_on(console: Console) -> Callable[[str, Callable[[], None]], None]:
+    def show(title: str, run: Callable[[], None]) -> None:
+        with shown(title, console):
+            run()
+
+    return show
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Failures that say themselves what is wrong, without a traceback."""
+    try:
+        yield
+    except FAILURES as failure:
+        raise click.ClickException(str(failure)) from failure
+
+
+def _rows(state_dir: Path) -> list[dict[str, Any]]:
+    names = dict.fromkeys((*site.PROCESSES, *processes.names(state_dir)))
+    return [_row(name, processes.read(state_dir, name)) for name in names]
+
+
+def _row(name: str, record: processes.Record | None) -> dict[str, Any]:
+    if record is None or not record.is_alive():
+        return {
+            "name": name,
+            "state": "ended" if record else "stopped",
+            "pid": None,
+            "listens": [],
+            "uptime_seconds": None,
+        }
+    listens = list(record.listens)
+    return {
+        "name": name,
+        "state": "running",
+        "pid": record.pid,
+        "listens": listens,
+        "uptime_seconds": round(record.uptime()),
+    }
+
+
+def _processes(state_dir: Path) -> Table:
+    table = Table("process", "state", "pid", "up", "listens on", box=None, header_style="bold", pad_edge=False)
+    colours = {"running": "green", "ended": "red", "stopped": "dim"}
+    for row in _rows(state_dir):
+        state = f"[{colours[row['state']]}]{row['state']}"
+        up_for = "" if row["uptime_seconds"] is None else f"{row['uptime_seconds']} s"
+        table.add_row(row["name"], state, str(row["pid"] or ""), up_for, "\n".join(row["listens"]))
+    return table
+
+
+def _next_steps(running: cluster.Cluster, seconds: float) -> str:
+    return f"""
+Ready in {seconds:.0f} s. Try next:
+  export KUBECONFIG={running.kubeconfig}
+  kubectl get pytorchjobs,trainingjobs,pods
+  kubectl apply -f {deploy_dir() / "examples" / "invalid.yaml"}   # is refused: every fault, each with its path
+  signalbox history list
+  signalbox down
+"""

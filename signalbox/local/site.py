@@ -1,0 +1,165 @@
+"""Signalbox on a local control plane, as the steps of ``signalbox up``: CRDs, certificates, webhook, controller."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from signalbox.local import cluster, ports, probes, processes
+from signalbox.local.cluster import Cluster
+from signalbox.local.paths import deploy_dir
+from signalbox.local.processes import Program
+from signalbox.local_webhooks import local_configurations
+
+if TYPE_CHECKING:
+    from certs.issue import Issued
+
+NAMESPACE = "signalbox-system"
+PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics")
+PROCESSES = (*cluster.PROCESSES, "webhook", "controller")
+
+
+class KubectlError(Exception):
+    """kubectl ended with an error; the message is what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where Signalbox is being set up: the cluster, and the ports its own processes get (by name)."""
+
+    cluster: Cluster
+    ports: dict[str, int]
+
+    @classmethod
+    def on(cls, running: Cluster) -> "Site":
+        return cls(running, ports.assigned(running.state_dir / cluster.PORTS_FILE, PORTS))
+
+    def address(self, name: str) -> str:
+        """``127.0.0.1:PORT`` of the listener ``name``."""
+        return f"{ports.LOOPBACK}:{self.ports[name]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of ``up``; done again on a second ``up``, when it must find everything in place."""
+
+    title: str
+    run: Callable[[Site], None]
+
+
+def apply_crds(site: Site) -> None:
+    """The kinds, and the namespace the webhook's Secrets live in."""
+    files = (*sorted((deploy_dir() / "crds").glob("*.yaml")), deploy_dir() / "base" / "namespace.yaml")
+    apply(site.cluster, *(f"--filename={file}" for file in files))
+    kubectl(site.cluster, "wait", "--for=condition=Established", "--timeout=30s", f"--filename={deploy_dir() / 'crds'}")
+
+
+def ensure_certificates(site: Site) -> None:
+    """Issue what is missing or due into the cluster's Secrets, and write it to ``certs/`` for the webhook process."""
+    from certs.files import write_pair
+
+    write_pair(_certificates(site), _issued(site.cluster.kubeconfig, "localhost", ports.LOOPBACK))
+
+
+def start_webhook(site: Site) -> None:
+    arguments = (
+        f"--bind={site.address('webhook')}",
+        f"--cert-file={_certificates(site) / 'tls.crt'}",
+        f"--key-file={_certificates(site) / 'tls.key'}",
+        f"--health-bind={site.address('webhook-health')}",
+        f"--metrics-bind={site.address('webhook-metrics')}",
+    )
+    _start(site, "webhook", arguments, f"https://{site.address('webhook')}")
+
+
+def configure_webhook(site: Site) -> None:
+    """Tell the API server to ask the webhook process, at its address on this machine instead of a Service."""
+    bundle = (_certificates(site) / "ca.crt").read_bytes()
+    configurations = local_configurations(f"https://{site.address('webhook')}", bundle)
+    apply(site.cluster, "--filename=-", stdin=yaml.safe_dump_all(configurations))
+
+
+def start_controller(site: Site) -> None:
+    arguments = (
+        f"--kubeconfig={site.cluster.kubeconfig}",
+        f"--history-url={history_url(site.cluster.state_dir)}",
+        f"--health-bind={site.address('controller-health')}",
+        f"--metrics-bind={site.address('controller-metrics')}",
+    )
+    _start(site, "controller", arguments)
+
+
+STEPS = (
+    Step("custom resource definitions", apply_crds),
+    Step("certificates", ensure_certificates),
+    Step("webhook", start_webhook),
+    Step("webhook configurations", configure_webhook),
+    Step("controller", start_controller),
+)
+
+
+def history_url(state_dir: Path) -> str:
+    """The database that ``down`` keeps."""
+    return f"sqlite:///{state_dir / 'history.db'}"
+
+
+def apply(running: Cluster, *arguments: str, stdin: str | None = None) -> str:
+    """``kubectl apply --server-side``. Raises KubectlError."""
+    return kubectl(running, "apply", "--server-side", "--force-conflicts", *arguments, stdin=stdin)
+
+
+def kubectl(running: Cluster, *arguments: str, stdin: str | None = None) -> str:
+    """What kubectl prints. Raises KubectlError."""
+    done = cluster.kubectl(running, *arguments, stdin=stdin)
+    if done.returncode:
+        raise KubectlError(f"kubectl {' '.join(arguments)}:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def install(kubeconfig: Path) -> None:
+    """Apply all of ``deploy/`` to the cluster behind ``kubeconfig`` and issue its certificates.
+
+    Raises KubectlError, and KubeError where the certificates cannot be stored.
+    """
+    argv = ["kubectl", f"--kubeconfig={kubeconfig}", "apply", "--server-side", f"--kustomize={deploy_dir()}"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise KubectlError(done.stderr.strip())
+    _issued(kubeconfig)
+
+
+def start(running: Cluster, show: Callable[[str, Callable[[], None]], None], steps: Iterable[Step] = STEPS) -> Site:
+    """Do all steps in order, each through ``show(title, run)``."""
+    site = Site.on(running)
+    for step in steps:
+        show(step.title, partial(step.run, site))
+    return site
+
+
+def _issued(kubeconfig: Path, *extra: str) -> "Issued":
+    from certs.issue import Names
+    from certs.rotate import ensure
+    from kube.config import connect
+    from kube.raw import RawKube
+
+    names = Names("signalbox-webhook", NAMESPACE, extra)
+    with contextlib.closing(RawKube(connect(str(kubeconfig)))) as kube:
+        return ensure(kube, namespace=NAMESPACE, names=names, now=datetime.now(UTC))
+
+
+def _start(site: Site, name: str, arguments: tuple[str, ...], *serves: str) -> None:
+    health, metrics = (f"http://{site.address(f'{name}-{what}')}" for what in ("health", "metrics"))
+    listens = (*serves, f"{health}/healthz", f"{metrics}/metrics")
+    program = Program(name, (sys.executable, "-m", "signalbox", name, *arguments), listens)
+    processes.start(site.cluster.state_dir, program, partial(probes.answers_ok, f"{health}/healthz"))
+
+
+def _certificates(site: Site) -> Path:
+    return site.cluster.state_dir / "certs"
