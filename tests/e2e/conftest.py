@@ -1,0 +1,127 @@
+"""Signalbox itself on the test run's control plane: webhook, controller and history as real processes."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from signalbox.local import cluster as local
+from signalbox.local import processes
+from signalbox.local.cluster import Cluster
+from signalbox.local.paths import deploy_dir
+from signalbox.local.site import STEPS, Site, history_url, start_controller, start_webhook
+
+JSON = dict[str, Any]
+EXAMPLES = deploy_dir() / "examples"
+
+
+class Signalbox:
+    """A running Signalbox: what a test may ask of it, and how it is disturbed."""
+
+    def __init__(self, site: Site, kubectl: Any) -> None:
+        self._site = site
+        self._kubectl = kubectl
+        self.state_dir = site.cluster.state_dir
+        self.history_url = history_url(self.state_dir)
+        self.examples = EXAMPLES
+
+    def install(self) -> None:
+        for step in STEPS:
+            step.run(self._site)
+
+    def start(self) -> None:
+        """Brings up whichever of our processes does not run."""
+        start_webhook(self._site)
+        start_controller(self._site)
+
+    def stop(self, name: str) -> None:
+        """Ends one of our processes in order."""
+        assert processes.stop(self.state_dir, name)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL: no chance to put anything in order."""
+        record = processes.running(self.state_dir, name)
+        assert record is not None
+        os.kill(record.pid, signal.SIGKILL)
+        while record.is_alive():
+            time.sleep(0.02)
+
+    def get(self, resource: str, name: str, namespace: str) -> JSON:
+        found: JSON = json.loads(self._kubectl("get", resource, name, "-n", namespace, "-o", "json").stdout)
+        return found
+
+    def list(self, resource: str, namespace: str) -> list[JSON]:
+        found: list[JSON] = json.loads(self._kubectl("get", resource, "-n", namespace, "-o", "json").stdout)["items"]
+        return found
+
+    def pods(self, namespace: str) -> dict[str, str]:
+        """Pod name to UID."""
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.list("pods", namespace)}
+
+    def state(self, resource: str, name: str, namespace: str) -> str:
+        return str(self.get(resource, name, namespace).get("status", {}).get("phase", ""))
+
+    def events(self, namespace: str) -> dict[str, int]:
+        """Reasons of the Events that Signalbox wrote, with their counts."""
+        ours = [
+            e
+            for e in self.list("events", namespace)
+            if e.get("source", {}).get("component", "").startswith("signalbox")
+        ]
+        return {event["reason"]: event["count"] for event in ours}
+
+
+@pytest.fixture(scope="session")
+def running(cluster: Cluster, kubectl: Any) -> Signalbox:
+    with local.alone(cluster.state_dir):
+        found = Signalbox(Site.on(cluster), kubectl)
+        found.install()
+    return found
+
+
+@pytest.fixture
+def signalbox(running: Signalbox) -> Iterator[Signalbox]:
+    """Signalbox, whole again after the test."""
+    running.start()
+    yield running
+    running.start()
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable[..., Any]:
+    """``until(f)`` calls ``f`` until it is true and returns what it gave; fails after ``seconds``."""
+
+    def wait(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+        deadline = time.monotonic() + seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"not within {seconds} s: {value!r}"
+            time.sleep(0.2)
+        return value
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def job_manifest() -> Callable[..., str]:
+    """``job_manifest("name", Worker=2, policy="Never", **fates)``: a TrainingJob as JSON text."""
+
+    def make(name: str, *, policy: str = "Never", run_policy: JSON | None = None, replicas: JSON, **fates: str) -> str:
+        annotations = {f"fate.signalbox.dev/{key.replace('_', '-')}": value for key, value in fates.items()}
+        pod = {
+            "metadata": {"annotations": annotations},
+            "spec": {"containers": [{"name": "main", "image": "registry.example/train:1"}]},
+        }
+        specs = {key: {"replicas": count, "restartPolicy": policy, "template": pod} for key, count in replicas.items()}
+        job = {
+            "apiVersion": "signalbox.dev/v1",
+            "kind": "TrainingJob",
+            "metadata": {"name": name},
+            "spec": {"replicaSpecs": specs, **({"runPolicy": run_policy} if run_policy else {})},
+        }
+        return json.dumps(job)
+
+    return make
