@@ -4,7 +4,7 @@ from typing import Any
 
 from schemas import env, names
 from schemas.job import Job, Replica, mapping, sequence
-from schemas.kinds import JobKind, known_type
+from schemas.kinds import JobKind
 
 JSON = dict[str, Any]
 
@@ -153,9 +153,8 @@ def _service(job: Job, name: str, labels: JSON, ports: list[JSON]) -> JSON:
     }
 
 
-def replica_type_of(kind: JobKind, pod: Any) -> str:
-    """The replica type that a pod's label names, in the kind's own spelling where the set is closed."""
-    written = mapping(mapping(mapping(pod).get("metadata")).get("labels")).get(names.prefix(kind) + "replica-type")
+def replica_type_of(job: Job, pod: Any) -> str:
+    """The replica type that a pod's label names, in the job's own spelling; the label itself once the type is gone."""
+    written = mapping(mapping(mapping(pod).get("metadata")).get("labels")).get(names.prefix(job.kind) + "replica-type")
     key = written if isinstance(written, str) else ""
-    known = known_type(kind, key)
-    return known.name if known else key
+    return next((entry.type for entry in job.replicas if entry.type.lower() == key), key)

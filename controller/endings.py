@@ -13,6 +13,8 @@ from controller.success import deadline
 from schemas import conditions, times
 from schemas.job import integer, mapping, text
 
+NO_GANG_SCHEDULER = "runPolicy.schedulingPolicy has no effect: no gang scheduler is set."
+
 
 def suspended(course: Course, now: datetime) -> Course:  # noqa: ARG001
     """No child exists while a job is suspended; they go once the suspension is stored (kubernetes-sigs/kueue)."""
@@ -49,11 +51,18 @@ def _resumed(course: Course) -> Course:
 def started(course: Course, now: datetime) -> Course:
     """The controller takes the job up: the clock of the deadline starts."""
     if course.ledger.start is None:
-        course = replace(course, ledger=replace(course.ledger, start=now))
+        course = _told_of_gang(replace(course, ledger=replace(course.ledger, start=now)))
     for entry in course.job.replicas:
         if course.tally(entry.type).initial is None:
             course = course.counting(entry.type, initial=entry.count)
     return course
+
+
+def _told_of_gang(course: Course) -> Course:
+    """A wish that nothing fulfils is not passed over in silence."""
+    if not course.job.run_policy.get("schedulingPolicy"):
+        return course
+    return course.tells(Event("Warning", "NoGangScheduler", NO_GANG_SCHEDULER))
 
 
 def expired(course: Course, now: datetime) -> Course:

@@ -93,16 +93,18 @@ class Loop:
         if owner is None or kind is None:
             return
         if resource is PODS:
-            self._record_pod(kind, change, child, text(owner.get("uid")))
+            self._record_pod(kind, change, child, owner)
         namespace = text(mapping(child.get("metadata")).get("namespace"))
         self.queue.add(Key(kind, namespace, text(owner.get("name"))))
 
-    def _record_pod(self, kind: JobKind, change: str, pod: JSON, job_uid: str) -> None:
-        replica_type = build.replica_type_of(kind, pod)
+    def _record_pod(self, kind: JobKind, change: str, pod: JSON, owner: Mapping[str, Any]) -> None:
+        namespace = text(mapping(pod.get("metadata")).get("namespace"))
+        job = self.jobs[kind].get(namespace, text(owner.get("name"))) or {}
+        replica_type = build.replica_type_of(Job(kind, job), pod)
         if change == "DELETED":
-            self.recorder.lost_pod(pod, job_uid, replica_type)
+            self.recorder.lost_pod(pod, text(owner.get("uid")), replica_type)
         else:
-            self.recorder.saw_pod(pod, job_uid, replica_type)
+            self.recorder.saw_pod(pod, text(owner.get("uid")), replica_type)
 
     def _kind_of(self, owner: Mapping[str, Any] | None) -> JobKind | None:
         reference = mapping(owner)
@@ -118,9 +120,10 @@ class Loop:
     def saw_child(self, plural: str, child: JSON) -> None:
         """A child this process wrote itself: known at once, since the watch stays silent about what is known."""
         store = self.pods if plural == PODS.plural else self.services
-        kind = self._kind_of(apply.controller_of(child))
-        if store.observe(child) and store is self.pods and kind is not None:
-            self._record_pod(kind, "ADDED", child, apply.owner_uid(child))
+        owner = apply.controller_of(child)
+        kind = self._kind_of(owner)
+        if store.observe(child) and store is self.pods and kind is not None and owner is not None:
+            self._record_pod(kind, "ADDED", child, owner)
 
     # --- what the workers do
 

@@ -91,7 +91,7 @@ def advanced(kind: JobKind, stored: Iterable[Mapping[str, Any]], facts: Facts, n
     old = {str(item.get("type")): dict(item) for item in stored}
     created = old.pop(CREATED, None) or _condition(CREATED, "True", reason_of(kind, "JobCreated"), ACCEPTED, now)
     truth = _set(old.pop(state.type, None), _condition(state.type, "True", reason, state.message(facts), now))
-    gone = [_turned_false(kind, item, reason, now, ends=state.type in TERMINAL) for item in old.values()]
+    gone = [_turned_false(kind, item, truth, now) for item in old.values()]
     return [created, *gone, truth]
 
 
@@ -150,8 +150,10 @@ def _set(stored: Condition | None, wanted: Condition) -> Condition:
     return {**wanted, "lastTransitionTime": stored.get("lastTransitionTime")} if same_status else wanted
 
 
-def _turned_false(kind: JobKind, stored: Condition, reason: str, now: str, *, ends: bool) -> Condition:
-    if stored.get("status") != "True" or (stored.get("type") == BLOCKED and not ends):
+def _turned_false(kind: JobKind, stored: Condition, truth: Condition, now: str) -> Condition:
+    """``stored`` after ``truth`` took its place: it says why it no longer holds. Blocked goes only with the end."""
+    if stored.get("status") != "True" or (stored.get("type") == BLOCKED and truth["type"] not in TERMINAL):
         return stored
-    because = reason_of(kind, JOB_RESUMED) if stored.get("type") == SUSPENDED else reason
-    return {**stored, "status": "False", "reason": because, "lastUpdateTime": now, "lastTransitionTime": now}
+    because = reason_of(kind, JOB_RESUMED) if stored.get("type") == SUSPENDED else truth["reason"]
+    changed = {"status": "False", "reason": because, "message": truth["message"]}
+    return {**stored, **changed, "lastUpdateTime": now, "lastTransitionTime": now}

@@ -93,8 +93,8 @@ def _run_policy(written: Job, job: Job) -> Iterator[Effect]:
         yield _field(path, written.run_policy.get(name), job.run_policy.get(name), absent, note)
     ours, theirs = (mapping(policy.get("schedulingPolicy")) for policy in (job.run_policy, written.run_policy))
     for name, absent in SCHEDULING.items():
-        note = "only with a gang scheduler" if theirs.get(name) is not None else ""
-        yield _field(job.path("runPolicy", "schedulingPolicy", name), theirs.get(name), ours.get(name), absent, note)
+        path = job.path("runPolicy", "schedulingPolicy", name)
+        yield _field(path, theirs.get(name), ours.get(name), absent, "only with a gang scheduler")
 
 
 def _field(path: str, written: Any, value: Any, absent: str = "", note: str = "") -> Effect:

@@ -18,8 +18,8 @@ from history.queries import Wanted
 from history.records import STATUSES
 from history.store import Row, Store
 from schemas.kinds import KINDS
+from signalbox.local.paths import default_state_dir, history_url
 
-DEFAULT_URL = "sqlite:///.signalbox/history.db"
 PIPE_WIDTH = 100_000  # characters: a line is never cut or folded when a program reads it
 POD_JSON = {"deleted": "is_del"}
 """Columns that the seed names differently in JSON."""
@@ -81,10 +81,19 @@ FACTS = (
 )
 
 
+def _local_history() -> str:
+    return history_url(default_state_dir())
+
+
 def reading(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the ``store`` at --history-url; a database that cannot be read is one line and exit code 1."""
 
-    @click.option("--history-url", envvar="SIGNALBOX_HISTORY_URL", default=DEFAULT_URL, show_default=True)
+    @click.option(
+        "--history-url",
+        envvar="SIGNALBOX_HISTORY_URL",
+        default=_local_history,
+        help="SQLAlchemy URL of the history  [default: the local cluster's]",
+    )
     @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
     @wraps(command)
     def run(*, history_url: str, **options: Any) -> None:

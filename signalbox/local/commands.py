@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import shlex
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,11 +148,12 @@ def _processes(state_dir: Path) -> Table:
 
 
 def _next_steps(running: cluster.Cluster, seconds: float) -> str:
+    command = shlex.quote("signalbox" if shutil.which("signalbox") else sys.argv[0])
     return f"""
 Ready in {seconds:.0f} s. Try next:
   export KUBECONFIG={running.kubeconfig}
   kubectl get pytorchjobs,trainingjobs,pods
   kubectl apply -f {deploy_dir() / "examples" / "invalid.yaml"}   # is refused: every fault, each with its path
-  signalbox history list
-  signalbox down
+  {command} history list
+  {command} down
 """

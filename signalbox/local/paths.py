@@ -19,6 +19,11 @@ def default_state_dir() -> Path:
     return root / ".signalbox"
 
 
+def history_url(state_dir: Path) -> str:
+    """The SQLite database in ``state_dir``; `down` keeps it."""
+    return f"sqlite:///{state_dir / 'history.db'}"
+
+
 def cache_dir() -> Path:
     """``$XDG_CACHE_HOME/signalbox``, by default ``~/.cache/signalbox``."""
     base = os.environ.get("XDG_CACHE_HOME")

@@ -14,7 +14,7 @@ import yaml
 
 from signalbox.local import cluster, ports, probes, processes
 from signalbox.local.cluster import Cluster
-from signalbox.local.paths import deploy_dir
+from signalbox.local.paths import deploy_dir, history_url
 from signalbox.local.processes import Program
 from signalbox.local_webhooks import local_configurations
 
@@ -103,11 +103,6 @@ STEPS = (
     Step("webhook configurations", configure_webhook),
     Step("controller", start_controller),
 )
-
-
-def history_url(state_dir: Path) -> str:
-    """The database that ``down`` keeps."""
-    return f"sqlite:///{state_dir / 'history.db'}"
 
 
 def apply(running: Cluster, *arguments: str, stdin: str | None = None) -> str:

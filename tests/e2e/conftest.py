@@ -12,8 +12,8 @@ import pytest
 from signalbox.local import cluster as local
 from signalbox.local import processes
 from signalbox.local.cluster import Cluster
-from signalbox.local.paths import deploy_dir
-from signalbox.local.site import STEPS, Site, history_url, start_controller, start_webhook
+from signalbox.local.paths import deploy_dir, history_url
+from signalbox.local.site import STEPS, Site, start_controller, start_webhook
 
 JSON = dict[str, Any]
 EXAMPLES = deploy_dir() / "examples"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("site")]
+pytestmark = [pytest.mark.cluster, pytest.mark.site]
 
 FIVE_FAULTS = (
     "metadata.name",

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from signalbox.run_history import history
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("site")]
+pytestmark = [pytest.mark.cluster, pytest.mark.site]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from signalbox.local.paths import deploy_dir
 from signalbox.local_webhooks import CONFIGURATIONS_FILE, local_configurations
 from signalbox.run_certs import certs
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("site")]
+pytestmark = [pytest.mark.cluster, pytest.mark.site]
 
 NAMESPACE = "signalbox-system"
 NAMES = Names("signalbox-webhook", NAMESPACE)

@@ -4,6 +4,7 @@ Needs the Debian packages ``postgresql`` and ``mariadb-server`` (their programs 
 own, on Unix sockets, as an ordinary user). A missing server is an error, not a skip.
 """
 
+import gc
 import importlib.util
 import itertools
 import os
@@ -26,6 +27,14 @@ from history.writer import Writer
 
 # pymysql forgets the socket of a connection that was refused
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning", "ignore:.*<socket.socket fd")
+
+
+@pytest.fixture(autouse=True)
+def forgotten_sockets_end_here():
+    """Collected while this module's filter is in force, not in whatever test comes next."""
+    yield
+    gc.collect()
+
 
 SUITE = Path(__file__).parent.parent / "unit" / "history"
 PATHS = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))])

@@ -95,3 +95,17 @@ def test_the_job_is_not_changed(make):
     [address] = [item for item in pod["spec"]["containers"][1]["env"] if "valueFrom" in item]
     assert address["valueFrom"] == {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}
     assert names_of(job.replicas[0].containers[1]) == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "expected"),
+    [
+        (kinds.TRAINING_JOB, "worker", "Worker"),
+        (kinds.TRAINING_JOB, "gone", "gone"),
+        (kinds.PYTORCH_JOB, "worker", "Worker"),
+        (kinds.PYTORCH_JOB, None, ""),
+    ],
+)
+def test_the_history_gets_the_type_in_the_jobs_own_spelling(make, kind, label, expected):
+    key = {"kubeflow": "training.kubeflow.org/", "signalbox": "signalbox.dev/"}[kind.labels] + "replica-type"
+    assert build.replica_type_of(make(kind, {"Worker": 1}), {"metadata": {"labels": {key: label}}}) == expected

@@ -112,3 +112,8 @@ def test_an_invalid_job_with_pods_runs_on(pytorch):
     job.faults = ("spec.x: must be y (got 1)",)
     job.settle()
     assert (job.state, job.condition("Blocked")["status"], job.names) == ("Running", "True", ["master-0"])
+
+
+def test_a_scheduling_policy_without_a_gang_scheduler_is_told_about_once(training):
+    job = training.type("Worker", 1).policy(schedulingPolicy={"queue": "a"}).settle().runs().settle()
+    assert [reason for _, reason, _ in job.events] == ["NoGangScheduler", "JobRunning"]

@@ -77,6 +77,13 @@ def test_times_change_with_what_they_tell():
     assert conditions.advanced(KIND, rows, Facts(all_running=True), "t4") == rows
 
 
+def test_a_false_condition_says_why_it_no_longer_holds():
+    rows = conditions.advanced(KIND, [], Facts(all_running=True), "t1")
+    rows = conditions.advanced(KIND, rows, Facts(ended="Failed", reason="DeadlineExceeded", message="too long"), "t2")
+    ran = conditions.find(rows, "Running")
+    assert (ran["status"], ran["reason"], ran["message"]) == ("False", "DeadlineExceeded", "too long")
+
+
 def test_the_true_state_moves_to_the_end():
     rows = conditions.advanced(KIND, [], Facts(all_running=True), "t1")
     rows = conditions.advanced(KIND, rows, Facts(replacing="x"), "t2")

@@ -55,7 +55,7 @@ MASTER, WORKER = "spec.pytorchReplicaSpecs.Master", "spec.pytorchReplicaSpecs.Wo
         ("spec.runPolicy.backoffLimit", None, "no limit", "built in", ""),
         ("spec.runPolicy.suspend", None, "false", "built in", ""),
         ("spec.runPolicy.managedBy", None, "Signalbox", "built in", ""),
-        ("spec.runPolicy.schedulingPolicy.minAvailable", None, "all pods", "built in", ""),
+        ("spec.runPolicy.schedulingPolicy.minAvailable", None, "all pods", "built in", "only with a gang scheduler"),
         ("spec.successPolicy", None, "decided by Master 0", "built in", ""),
         ("spec.backoffLimit", 3, "3", "you", "has no effect: use spec.runPolicy.backoffLimit"),
         (MASTER, "Master", "leads: its success is the job's", "built in", ""),

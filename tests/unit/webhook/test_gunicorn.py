@@ -262,7 +262,14 @@ def test_listeners_outlive_a_worker_and_end_with_the_master(mortal):
 
 def workers(server):
     pids = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-    return [int(pid) for pid in pids if b"webhook.ops" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [int(pid) for pid in pids if b"webhook.ops" not in command_of(pid)]
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:  # ended since it was listed
+        return b""
 
 
 def listening(port):
