@@ -80,12 +80,17 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Connec
         return from_file(Path(kubeconfig), context)
     if listed := [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]:
         return from_file(Path(listed[0]), context) if len(listed) == 1 else _official(os.pathsep.join(listed), context)
-    if os.environ.get("KUBERNETES_SERVICE_HOST") and context is None:
+    if is_in_cluster() and context is None:
         return in_cluster()
     home = Path.home() / ".kube" / "config"
     if home.exists():
         return from_file(home, context)
     raise ConfigError(f"no cluster: --kubeconfig and $KUBECONFIG are not set, this is not a pod, and {home} is missing")
+
+
+def is_in_cluster() -> bool:
+    """Whether this process runs in a pod, as far as its environment tells."""
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def in_cluster(directory: Path | None = None) -> Connection:

@@ -239,3 +239,8 @@ def find(kind: str, group: str) -> JobKind | None:
 def known_type(kind: JobKind, key: str) -> ReplicaType | None:
     """The row of replica type ``key``, spelling ignored; None where the kind has no such type or an open set."""
     return next((row for row in kind.types if row.name.lower() == key.lower()), None)
+
+
+def serving(plural: str, group: str) -> JobKind | None:
+    """The row whose objects live under ``plural`` in API group ``group``."""
+    return next((row for row in KINDS if row.plural == plural and row.group == group), None)

@@ -8,7 +8,13 @@ import yaml
 from signalbox.local.paths import deploy_dir
 
 CONFIGURATIONS_FILE = "base/webhook-configurations.yaml"
-RULES_FILES = ("overlays/kubeflow/webhook-rules.yaml",)
+RULES_FILES = {
+    "MutatingWebhookConfiguration": ("overlays/kubeflow/webhook-rules.yaml",),
+    "ValidatingWebhookConfiguration": (
+        "overlays/kubeflow/webhook-rules.yaml",
+        "overlays/kubeflow/webhook-scale-rules.yaml",
+    ),
+}
 
 
 def local_configurations(url_base: str, ca_pem: bytes) -> list[dict[str, Any]]:
@@ -18,17 +24,16 @@ def local_configurations(url_base: str, ca_pem: bytes) -> list[dict[str, Any]]:
     are missing.
     """
     bundle = base64.b64encode(ca_pem).decode()
-    added = _overlay_rules()
     configurations = list(yaml.safe_load_all((deploy_dir() / CONFIGURATIONS_FILE).read_bytes()))
     for configuration in configurations:
         for webhook in configuration["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
-            webhook["rules"] += added
+            webhook["rules"] += _overlay_rules(configuration["kind"])
             webhook["clientConfig"] = {"url": url_base.rstrip("/") + path, "caBundle": bundle}
     return configurations
 
 
-def _overlay_rules() -> list[dict[str, Any]]:
-    """What the overlays' JSON patches append to the rules of each webhook."""
-    patches = (yaml.safe_load((deploy_dir() / file).read_bytes()) for file in RULES_FILES)
+def _overlay_rules(kind: str) -> list[dict[str, Any]]:
+    """What the overlays' JSON patches append to the rules of each webhook of a configuration of this kind."""
+    patches = (yaml.safe_load((deploy_dir() / file).read_bytes()) for file in RULES_FILES[kind])
     return [operation["value"] for patch in patches for operation in patch]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kube.config import ConfigError, Connection, connect, in_cluster, is_in_cluster
 from webhook.settings import LOG_LEVELS, SettingError, checked
 
 if TYPE_CHECKING:
@@ -23,25 +24,35 @@ FILE = click.Path(path_type=Path)
 @click.option("--metrics-bind", default="0.0.0.0:8080", metavar="HOST:PORT", help="Where to serve /metrics.")
 @click.option("--workers", type=int, default=2, help="Processes.")
 @click.option("--threads", type=int, default=8, help="Threads of each process.")
+@click.option("--kubeconfig", type=FILE, help="To read jobs that are scaled; in a cluster it is not needed.")
 @click.option("--log-level", default="info", metavar="|".join(LOG_LEVELS), help="What to log at least.")
-def webhook(**options: Any) -> None:
+def webhook(kubeconfig: Path | None, **options: Any) -> None:
     """Serve the admission webhook until SIGTERM, then answer what is open and end.
 
     Every option can also be given in the environment, as SIGNALBOX_WEBHOOK_BIND and so on.
     """
     try:
         settings = checked(**options)
+        connection = _connection(kubeconfig)
         from webhook.gunicorn import serve
 
-        serve(settings, partial(_application, settings.log_level))
-    except SettingError as error:
+        serve(settings, partial(_application, settings.log_level, connection))
+    except (SettingError, ConfigError) as error:
         raise click.UsageError(str(error)) from error
 
 
-def _application(log_level: str) -> "WSGIApplication":
+def _connection(kubeconfig: Path | None) -> Connection | None:
+    """Where jobs that are scaled are read; None where no cluster is known, for development."""
+    if kubeconfig is not None:
+        return connect(str(kubeconfig))
+    return in_cluster() if is_in_cluster() else None
+
+
+def _application(log_level: str, connection: Connection | None) -> "WSGIApplication":
     """The app, imported in each worker: the master stays small and starts at once."""
     from signalbox.logs import configure
     from webhook.app import create_app
+    from webhook.jobs import reader
 
     configure(log_level)
-    return create_app()
+    return create_app(reader(connection) if connection else None)

@@ -10,8 +10,10 @@ from prometheus_client import Counter, Histogram
 
 from schemas.faults import Fault
 from webhook import review as reviews
+from webhook import scale
 from webhook.mutate import mutate
-from webhook.review import NotAReview, Review, Verdict
+from webhook.review import SCALE, NotAReview, Review, Verdict
+from webhook.scale import Fetch
 from webhook.validate import validate
 
 LARGEST_BODY = 8 * 2**20  # bytes
@@ -24,12 +26,16 @@ SECONDS = Histogram("signalbox_review_seconds", "Duration of a review", ["path"]
 log = structlog.get_logger()
 
 
-def create_app() -> Flask:
-    """The application: ``/mutate``, ``/validate`` and ``/healthz``."""
+def create_app(fetch: Fetch | None = None) -> Flask:
+    """The application: ``/mutate``, ``/validate`` and ``/healthz``. ``fetch`` reads the job behind a scale request."""
+
+    def judge(review: Review) -> Verdict:
+        return scale.judge(review, fetch) if review.subresource == SCALE else validate(review)
+
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.add_url_rule("/mutate", "mutate", lambda: _answered("mutate", mutate), methods=["POST"])
-    app.add_url_rule("/validate", "validate", lambda: _answered("validate", validate), methods=["POST"])
+    app.add_url_rule("/validate", "validate", lambda: _answered("validate", judge), methods=["POST"])
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
     app.register_error_handler(NotAReview, _bad_request)
     return app

@@ -16,6 +16,7 @@ JSON = dict[str, Any]
 
 API_VERSION = "admission.k8s.io/v1"
 JUDGED = ("CREATE", "UPDATE")
+SCALE = "scale"
 
 
 class NotAReview(ValueError):  # noqa: N818 - it reads as what it says
@@ -75,13 +76,15 @@ def read(body: bytes) -> Review:
 
 
 def _review(request: Mapping[str, Any]) -> Review:
-    kind = mapping(request.get("kind"))
+    kind, resource = mapping(request.get("kind")), mapping(request.get("resource"))
     group, name = text(kind.get("group")), text(kind.get("kind"))
+    is_scale = request.get("subResource") == SCALE
+    served = kinds.serving(text(resource.get("resource")), text(resource.get("group"))) if is_scale else None
     return Review(
         uid=text(request.get("uid")),
         operation=text(request.get("operation")),
         subresource=text(request.get("subResource")),
-        kind=kinds.find(name, group),
+        kind=served or kinds.find(name, group),
         group=group,
         kind_name=name,
         namespace=text(request.get("namespace")),

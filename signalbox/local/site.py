@@ -73,6 +73,7 @@ def start_webhook(site: Site) -> None:
         f"--bind={site.address('webhook')}",
         f"--cert-file={_certificates(site) / 'tls.crt'}",
         f"--key-file={_certificates(site) / 'tls.key'}",
+        f"--kubeconfig={site.cluster.kubeconfig}",
         f"--health-bind={site.address('webhook-health')}",
         f"--metrics-bind={site.address('webhook-metrics')}",
     )

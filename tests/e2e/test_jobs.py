@@ -215,6 +215,8 @@ def test_scaling(signalbox, kubectl, namespace, until, submit):
     until(lambda: signalbox.state("trainingjob", "job", namespace) == "Running")
     kubectl("scale", "tj/job", "-n", namespace, "--replicas=1")
     until(lambda: list(signalbox.pods(namespace)) == ["job-worker-0"])
+    refused = kubectl("scale", "tj/job", "-n", namespace, "--replicas=0", check=False)
+    assert "must have at least 1 replica in all (got 0)" in refused.stderr
 
 
 def test_a_namespace_full_of_jobs_goes_in_seconds(signalbox, kubectl, namespace, until, job_manifest):
