@@ -43,13 +43,15 @@ class Run:
         """Children are listed before any job is decided about, so that a restart never creates one twice."""
         for reflector in self.reflectors:
             threading.Thread(target=reflector.run, args=(self._stop,), daemon=True).start()
-        while not all(self._is_ready(reflector) for reflector in self.reflectors) and not self._stop.is_set():
+        while not self.is_ready() and not self._stop.is_set():
             self._stop.wait(SYNC_SECONDS)
         self._loop.recorder.live_jobs(self._live_uids())
         for worker in self._workers:
             worker.start()
         threading.Thread(target=self._resync, daemon=True).start()
-        log.info("controller runs", kinds=[kind.kind for kind in self._loop.kinds], jobs=len(self._live_uids()))
+        served = [kind.kind for kind, reflector in self._job_reflectors.items() if reflector.synced.is_set()]
+        missing = {kind.kind: r.unavailable for kind, r in self._job_reflectors.items() if not r.synced.is_set()}
+        log.info("controller runs", kinds=served, not_served=missing, jobs=len(self._live_uids()))
 
     def stop(self) -> None:
         """Ends the watches, lets each worker finish its reconcile."""
@@ -62,11 +64,13 @@ class Run:
 
     def is_healthy(self, now: float) -> bool:
         """Whether every watch has shown a sign of life lately and every worker lives (kubernetes-client/python#801)."""
-        fresh = all(now - reflector.last_progress < IDLE_SECONDS for reflector in self.reflectors)
+        fresh = all(now - r.last_progress < IDLE_SECONDS for r in self.reflectors if not r.unavailable)
         return fresh and all(worker.is_alive() or worker.ident is None for worker in self._workers)
 
     def is_ready(self) -> bool:
-        return all(self._is_ready(reflector) for reflector in self.reflectors)
+        """Whether the children and every kind that can be had are listed."""
+        children = all(reflector.synced.is_set() for reflector in self._child_reflectors)
+        return children and all(self._is_ready(reflector) for reflector in self._job_reflectors.values())
 
     def measure(self, now: float) -> None:
         """Sets the gauges that are read at each scrape."""
@@ -77,8 +81,8 @@ class Run:
             metrics.PROGRESS.labels(name).set(now - reflector.last_progress)
 
     def _is_ready(self, reflector: Reflector) -> bool:
-        """Listed; a kind whose CRD is not installed is no reason to let the others wait."""
-        return reflector.synced.is_set() or reflector.is_missing
+        """Listed; a kind whose CRD is not installed, or that we may not read, does not let the others wait."""
+        return reflector.synced.is_set() or bool(reflector.unavailable)
 
     def _of_jobs(self, kind: JobKind) -> Reflector:
         resource = resource_of(kind)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import structlog
 
-from kube.errors import Gone, KubeError, NotFound
+from kube.errors import Forbidden, Gone, KubeError, NotFound
 from kube.raw import RawKube, WatchEvent
 from kube.store import Store, without_managed_fields
 
@@ -51,8 +51,8 @@ class Reflector:
     ) -> None:
         self.synced = threading.Event()
         """Set once the first list is in the store and its callbacks have been called."""
-        self.is_missing = False
-        """Whether the API server does not serve this resource (its CRD is not installed)."""
+        self.unavailable = ""
+        """Why this resource cannot be had at all: its CRD is not installed, or we may not read it. Else empty."""
         self.last_progress = monotonic()
         """Monotonic seconds of the last sign of life: a list, an event, a bookmark, or a watch that ended in order."""
         self._kube = kube
@@ -98,7 +98,7 @@ class Reflector:
             version = page.resource_version
         diff = self._store.replace_all(items, version)
         self._version, self._listed = version, True
-        self.is_missing = False
+        self.unavailable = ""
         self.last_progress = self._monotonic()
         for new, old in diff.changed:
             self._notify("MODIFIED" if old else "ADDED", new, old)
@@ -143,7 +143,7 @@ class Reflector:
         if isinstance(error, Gone) or not isinstance(error, KubeError):
             self._version = None
         self._report(error)
-        self.is_missing = isinstance(error, NotFound)
+        self.unavailable = error.message if isinstance(error, NotFound | Forbidden) else ""
         self._failures += 1
         if isinstance(error, Gone) and not self._listed:
             return  # the ordinary case: list again at once, unless that was just done
@@ -152,12 +152,17 @@ class Reflector:
     def _report(self, error: Exception) -> None:
         if not isinstance(error, KubeError):
             self._log.error("reflector failed", exc_info=error)
-        elif isinstance(error, NotFound):
-            self._log.debug("resource is not served")  # its CRD is not installed yet
+        elif isinstance(error, NotFound | Forbidden):
+            self._report_unavailable(error)
         elif isinstance(error, Gone):
             self._log.info("watch expired")
         else:
             self._log.warning("watch interrupted", error=error.message, status=error.status, failures=self._failures)
+
+    def _report_unavailable(self, error: KubeError) -> None:
+        """Once, not at every try: an overlay that is not installed is an ordinary state."""
+        if self.unavailable != error.message:
+            self._log.warning("resource is not available", reason=error.message)
 
     def _pause(self, error: Exception) -> float:
         """Seconds: random up to a bound that doubles with every failure, and never less than the server asks for."""

@@ -173,7 +173,8 @@ def test_missing_resource_is_waited_for_quietly(server, follow, make_object):
     with capture_logs() as logs:
         run = follow()
         until(run.reflector.synced.is_set)
-    assert [entry["log_level"] for entry in logs] == ["debug"] * 3
+    assert [(entry["log_level"], entry["event"]) for entry in logs] == [("warning", "resource is not available")]
+    assert run.reflector.unavailable == ""
     assert run.changes == [("ADDED", "a", None)]
 
 

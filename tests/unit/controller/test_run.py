@@ -1,0 +1,65 @@
+"""Starting: what can be listed is served, and what cannot be had at all holds nobody up."""
+
+import threading
+
+import pytest
+
+from controller.loop import Loop
+from controller.run import Run
+from controller.settings import Settings
+from kube import errors
+from kube.raw import Listing, WatchEvent
+from schemas import kinds
+from schemas.records import NoRecorder
+
+
+class Server:
+    """Lists nothing of what it serves, refuses the rest, and watches until told to end."""
+
+    def __init__(self, refused, error):
+        self.refused = refused
+        self.error = error
+        self.ended = threading.Event()
+
+    def pages(self, path, *, label_selector):
+        if any(plural in path for plural in self.refused):
+            raise self.error
+        yield Listing([], "1")
+
+    def watch(self, path, *, resource_version, label_selector, timeout_seconds):
+        yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": "2"}})
+        self.ended.wait(10)
+
+    def stop_watches(self):
+        self.ended.set()
+
+
+@pytest.mark.parametrize("error", [errors.NotFound("no such resource"), errors.Forbidden("may not list")])
+def test_a_kind_that_cannot_be_had_holds_nobody_up(error):
+    """An installation without the overlay of Kubeflow's kinds still serves its own."""
+    live = []
+
+    class Recorder(NoRecorder):
+        def live_jobs(self, uids):
+            live.append(uids)
+
+    server = Server(("pytorchjobs",), error)
+    run = Run(Loop(server, (kinds.TRAINING_JOB, kinds.PYTORCH_JOB), Recorder(), Settings(workers=1)))
+    run.start()
+    assert run.is_ready()
+    assert run.is_healthy(run.reflectors[0].last_progress + 1)
+    assert live == [frozenset()]
+    run.stop()
+
+
+def test_children_that_cannot_be_listed_hold_everything_up():
+    server = Server(("pods",), errors.Forbidden("may not list"))
+    run = Run(Loop(server, (kinds.TRAINING_JOB,), NoRecorder(), Settings(workers=1)))
+    starting = threading.Thread(target=run.start)
+    starting.start()
+    starting.join(0.5)
+    assert starting.is_alive()
+    assert not run.is_ready()
+    run.stop()
+    starting.join(5)
+    assert not starting.is_alive()
