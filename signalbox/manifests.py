@@ -24,7 +24,7 @@ def manifests() -> None:
     help="First renew the pod template's schema from this cluster's own API.",
 )
 def generate(check: bool, root: Path, kubeconfig: Path | None) -> None:
-    """Write the CRDs (and with --from-cluster the pod template schema they contain)."""
+    """Write the CRDs and the reference (and with --from-cluster the pod template schema they contain)."""
     if kubeconfig is not None:
         _renew_pod_template(root, kubeconfig)
     stale = [path for path, content in generated() if _differs(root / path, content)]
@@ -41,9 +41,12 @@ def generated() -> Iterator[tuple[Path, bytes]]:
     """Every generated file: its path below the repository's root, and its content."""
     from schemas import crd
     from schemas.kinds import KINDS
+    from signalbox import reference
 
     for kind in KINDS:
         yield Path("deploy/crds") / f"{kind.kind.lower()}.yaml", as_lines(crd.crd(kind))
+        yield Path("docs/reference") / f"{kind.kind.lower()}.md", reference.kind_page(kind).encode()
+    yield Path("docs/reference/rules.md"), reference.rules_page().encode()
 
 
 def as_lines(value: object) -> bytes:
