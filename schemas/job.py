@@ -47,11 +47,11 @@ class Replica:
         known = known_type(self.kind, self.key)
         return known.name if known else self.key
 
-    @property
+    @cached_property
     def spec(self) -> Mapping[str, Any]:
         return mapping(self.raw)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Wanted pods; the default where nothing usable is written."""
         count = integer(self.spec.get("replicas"))
@@ -62,23 +62,23 @@ class Replica:
         known = known_type(self.kind, self.key)
         return known.replicas_default if known else 1
 
-    @property
+    @cached_property
     def restart_policy(self) -> str:
         return text(self.spec.get("restartPolicy")) or self.kind.restart_policy_default
 
-    @property
+    @cached_property
     def template(self) -> Mapping[str, Any]:
         return mapping(self.spec.get("template"))
 
-    @property
+    @cached_property
     def pod_spec(self) -> Mapping[str, Any]:
         return mapping(self.template.get("spec"))
 
-    @property
+    @cached_property
     def containers(self) -> list[Any]:
         return sequence(self.pod_spec.get("containers"))
 
-    @property
+    @cached_property
     def main_container(self) -> int | None:
         """Index of the main container: the kind's name, or the only one there is; None when there is none (C16)."""
         return main_container(self.kind, self.containers)
@@ -99,11 +99,11 @@ class Job:
     kind: JobKind
     raw: Mapping[str, Any]
 
-    @property
+    @cached_property
     def metadata(self) -> Mapping[str, Any]:
         return mapping(self.raw.get("metadata"))
 
-    @property
+    @cached_property
     def name(self) -> str:
         return text(self.metadata.get("name"))
 
@@ -115,7 +115,7 @@ class Job:
     def uid(self) -> str:
         return text(self.metadata.get("uid"))
 
-    @property
+    @cached_property
     def spec(self) -> Mapping[str, Any]:
         return mapping(self.raw.get("spec"))
 
@@ -123,7 +123,7 @@ class Job:
     def status(self) -> Mapping[str, Any]:
         return mapping(self.raw.get("status"))
 
-    @property
+    @cached_property
     def run_policy(self) -> Mapping[str, Any]:
         return mapping(self.spec.get("runPolicy"))
 
@@ -145,7 +145,7 @@ class Job:
         manager = self.run_policy.get("managedBy")
         return manager is None or manager in self.kind.managers
 
-    @property
+    @cached_property
     def replica_map(self) -> Mapping[str, Any]:
         return mapping(self.spec.get(self.kind.spec_key))
 

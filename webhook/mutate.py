@@ -7,16 +7,17 @@ here can one answer name every fault.
 from schemas import defaults, patch
 from schemas.job import mapping
 from webhook.review import Review, Verdict
-from webhook.validate import ALLOWED, judged
+from webhook.validate import ALLOWED, judged, judged_filled
 
 
 def mutate(review: Review) -> Verdict:
     """The defaults as a JSON patch, or every fault of the object with its defaults."""
     if review.kind is None or review.passes_by:
         return ALLOWED
-    verdict = judged(review.kind, review.object, review.old)
-    if not verdict.allowed or not isinstance(review.object, dict):
-        return verdict
+    if not isinstance(review.object, dict):
+        return judged(review.kind, review.object, review.old)
     filled = defaults.default(review.kind, review.object, mapping(review.old))
-    operations = patch.diff(review.object, filled)
-    return Verdict(patch=tuple(operations), warnings=verdict.warnings)
+    verdict = judged_filled(review.kind, filled, review.old)
+    if not verdict.allowed:
+        return verdict
+    return Verdict(patch=tuple(patch.diff(review.object, filled)), warnings=verdict.warnings)

@@ -24,7 +24,12 @@ def judged(kind: JobKind, obj: Any, old: Any) -> Verdict:
     if not isinstance(obj, dict):
         got = NOTHING if obj is None else obj
         return Verdict(faults=(Fault("object", "must be an object", got, TYPE_INVALID),))
-    new_job = Job(kind, defaults.default(kind, obj, mapping(old)))
+    return judged_filled(kind, defaults.default(kind, obj, mapping(old)), old)
+
+
+def judged_filled(kind: JobKind, filled: JSON, old: Any) -> Verdict:
+    """The same for an object that has its defaults already."""
+    new_job = Job(kind, filled)
     old_job = Job(kind, defaults.default(kind, old)) if isinstance(old, dict) else None
     if old_job is not None and same_but_suspend(old_job, new_job):
         return ALLOWED

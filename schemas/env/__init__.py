@@ -16,6 +16,25 @@ RULES: dict[str, Rule] = {
     "mpi": mpi.launcher,
 }
 
+# How the names of all variables begin: most manifests set none of them, and are told apart cheaply by this.
+PREFIXES = (
+    "COORDINATOR_",
+    "I_MPI_",
+    "MASTER_",
+    "NUM_PROCESSES",
+    "NVIDIA_",
+    "OMPI_MCA_",
+    "PADDLE_",
+    "PET_",
+    "POD_IP_",
+    "PROCESS_ID",
+    "PYTHONUNBUFFERED",
+    "RANK",
+    "TF_CONFIG",
+    "WORKER_",
+    "WORLD_SIZE",
+)
+
 
 def cluster_env(job: Job, replica_type: str, index: int) -> Variables:
     """Variables for the containers of one replica, in order; a name the user has set is left to the user."""

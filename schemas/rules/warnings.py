@@ -59,11 +59,10 @@ def repeated_env(job: Job) -> Iterator[Fault]:
 def users_env_wins(job: Job) -> Iterator[Fault]:
     """A variable that the user sets is not set by Signalbox."""
     for entry in job.replicas:
-        ours = env.variable_names(job, entry.type)
         for index in env.reached(entry):
             written = sequence(mapping(entry.containers[index]).get("env"))
-            theirs = {text(mapping(item).get("name")) for item in written}
-            for name in sorted(theirs & ours):
+            theirs = {name for item in written if (name := text(mapping(item).get("name"))).startswith(env.PREFIXES)}
+            for name in sorted(theirs & env.variable_names(job, entry.type)) if theirs else ():
                 path = job.replica_path(entry, "template", "spec", "containers", index, "env")
                 yield Fault(path, f"sets {name} itself: Signalbox's value is not added", NOTHING)
 

@@ -191,3 +191,13 @@ def test_names_are_known_without_building_two_billion_addresses(make_job, kind):
 def test_a_number_of_thousands_of_digits_is_none(make_job, changed):
     job = changed(make_job(Master=1), "spec.nprocPerNode", "9" * 5000)
     assert variables(job, kinds.PYTORCH_JOB, "Master")["WORLD_SIZE"] == "1"
+
+
+def test_every_variable_begins_with_a_known_prefix(make_job):
+    """The prefixes let most manifests pass without building any variable."""
+    types = {"Master": 1, "Worker": 2}
+    for kind in kinds.KINDS:
+        names = [row.name for row in kind.types] or list(types)
+        job = Job(kind, defaults.default(kind, make_job(kind, **dict.fromkeys(names, 2))))
+        for name in names:
+            assert all(variable.startswith(env.PREFIXES) for variable in env.variable_names(job, name)), kind.kind
