@@ -80,7 +80,9 @@ class Replica:
 
     @cached_property
     def main_container(self) -> int | None:
-        """Index of the main container: the kind's name, or the only one there is; None when there is none (C16)."""
+        """Index of the main container: the kind's name, or the only one there is; None when there is none
+        (kubeflow/trainer#563).
+        """
         return main_container(self.kind, self.containers)
 
 

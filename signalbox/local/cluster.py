@@ -24,6 +24,10 @@ PORTS_FILE = "cluster.json"
 LOCK = ".lock"
 
 
+KUBECTL_SECONDS = 180
+"""No call of kubectl may take longer; those that wait have shorter limits of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A running control plane. ``token`` is the administrator's; ``ca_pem`` (PEM) is what verifies ``server``."""
@@ -77,7 +81,7 @@ def alone(state_dir: Path) -> Iterator[None]:
 def kubectl(cluster: Cluster, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run kubectl as the administrator of ``cluster`` and capture its output; the caller looks at the return code."""
     argv = ["kubectl", f"--kubeconfig={cluster.kubeconfig}", f"--cache-dir={cluster.state_dir / 'kubectl'}", *arguments]
-    return subprocess.run(argv, check=False, input=stdin, capture_output=True, text=True)
+    return subprocess.run(argv, check=False, input=stdin, capture_output=True, text=True, timeout=KUBECTL_SECONDS)
 
 
 def _stop(state_dir: Path) -> list[str]:

@@ -144,7 +144,7 @@ def test_a_replaced_pod_and_the_others(signalbox, kubectl, namespace, until, sub
     submit("job", replicas={"Worker": 2}, policy="OnFailure", run_seconds="20")
     until(lambda: signalbox.state("trainingjob", "job", namespace) == "Running")
     before = signalbox.pods(namespace)
-    kubectl("delete", "pod", "job-worker-1", "-n", namespace)
+    kubectl("delete", "pod", "job-worker-1", "-n", namespace, "--wait=false")  # replaced at once, under its name
     until(lambda: signalbox.pods(namespace).get("job-worker-1") not in (None, before["job-worker-1"]))
     until(lambda: signalbox.state("trainingjob", "job", namespace) == "Running")
     assert signalbox.pods(namespace)["job-worker-0"] == before["job-worker-0"]
@@ -189,7 +189,7 @@ def test_a_strangers_pod_is_left_alone(signalbox, kubectl, namespace, until, sub
     submit("job", replicas={"Worker": 1}, run_seconds="1")
     until(lambda: signalbox.events(namespace).get("NameConflict"))
     assert (signalbox.pods(namespace)["job-worker-0"], signalbox.state("tj", "job", namespace)) == (stranger, "Pending")
-    kubectl("delete", "pod", "job-worker-0", "-n", namespace)
+    kubectl("delete", "pod", "job-worker-0", "-n", namespace, "--wait=false")
     until(lambda: signalbox.state("trainingjob", "job", namespace) == "Succeeded", 60)
 
 

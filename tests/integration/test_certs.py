@@ -95,7 +95,7 @@ def test_wiped_bundle_is_repaired(kube, configurations):
 
 
 def test_a_new_ca_is_published_beside_the_old(kube, configurations):
-    """C38: the API server accepts a bundle of two CAs, and the Secrets follow."""
+    """cert-manager/cert-manager#5519: the API server accepts a bundle of two CAs, and the Secrets follow."""
     old = run(kube).ca_pem
     new = run(kube, timedelta(days=4 * 365))
     assert new.ca_pem.endswith(old)
@@ -181,7 +181,9 @@ def stopped_webhook(kube, namespace, job):
 
 
 def test_stopped_webhook_stops_only_our_jobs(kubectl, namespace, job, stopped_webhook):
-    """C94, C33: others work on, status is written, what is being deleted goes; new jobs are refused with the reason."""
+    """open-policy-agent/gatekeeper#2423, kubeedge/kubeedge#7178: others work on, status is written, what is being
+    deleted goes; new jobs are refused with the reason.
+    """
     here = f"--namespace={namespace}"
     kubectl("create", "configmap", "unrelated", here)
     kubectl("create", "deployment", "unrelated", "--image=train", here)

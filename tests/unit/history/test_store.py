@@ -78,7 +78,7 @@ def test_an_event_is_counted_up_and_never_down(store, make_event, moment):
     assert (row["obj_namespace"], row["obj_name"], row["reason"]) == ("team", "train", "JobRunning")
 
 
-# C88 (c): versions are numbers, and what has ended stays ended
+# argoproj/argo-workflows#5567: versions are numbers, and what has ended stays ended
 @pytest.mark.parametrize(
     ("first", "second", "status"),
     [
@@ -145,7 +145,7 @@ def test_modified_is_set_by_every_change_and_by_nothing_else(store, job, clock):
 
 
 def test_the_same_state_from_many_writers_is_one_row(store, database, job, pod):
-    """C88 (a): no duplicate, no error, and the connection works afterwards."""
+    """argoproj/argo-workflows#5567: no duplicate, no error, and the connection works afterwards."""
     others = [Store(database) for _ in range(2)]
     batch = [*(job(uid, 9, SUCCEEDED) for uid in "abcdefgh"), *(pod(uid) for uid in "pqrstuvw")]
     with ThreadPoolExecutor(6) as threads:
@@ -160,7 +160,7 @@ def test_the_same_state_from_many_writers_is_one_row(store, database, job, pod):
 
 
 def test_the_same_name_again_is_another_row(store, job):
-    """C88 (b)."""
+    """argoproj/argo-workflows#5567."""
     store.save([job("A", 5, SUCCEEDED)], [])
     store.save([], [Gone("job", "A", job("A").gmt_created)])
     store.save([job("B", 9, FAILED, created=100)])
@@ -171,7 +171,7 @@ def test_the_same_name_again_is_another_row(store, job):
     ]
 
 
-# C92: state, whether it finished, and what a deletion makes of it
+# kubedl-io/kubedl: StopJob: state, whether it finished, and what a deletion makes of it
 @pytest.mark.parametrize(
     ("state", "status", "finished"),
     [(None, "Stopped", 90), (RUNNING, "Stopped", 90), (("Suspended", 5), "Stopped", 90), (SUCCEEDED, "Succeeded", 60)],
@@ -195,7 +195,7 @@ def test_an_end_seen_after_the_deletion_is_the_real_one(store, job, moment):
 
 
 def test_closing_what_went_while_nobody_looked(store, job, pod, clock):
-    """C92, the controller being down."""
+    """kubedl-io/kubedl: StopJob, the controller being down."""
     store.save([job("live", 1, RUNNING), job("gone", 2, RUNNING), job("done", 3, SUCCEEDED)])
     store.save([pod("p", job_uid="gone"), pod("q", job_uid="live"), pod("r", 2, "Succeeded", code=0, job_uid="done")])
     clock.append(clock[-1].replace(minute=30))

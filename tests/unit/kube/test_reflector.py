@@ -1,4 +1,4 @@
-"""List, watch, and start over: C79, C80 and their kin."""
+"""List, watch, and start over: nolar/kopf#698, kubernetes-client/python#801 and their kin."""
 
 import threading
 import time
@@ -101,7 +101,9 @@ def test_ended_watch_goes_on_from_the_last_version(server, follow, event):
 
 @pytest.mark.parametrize("how", ["on connect", "as an event"])
 def test_expired_watch_lists_again_and_misses_nothing(server, follow, event, make_object, how):
-    """C79: a job created, a pod failed and a job deleted during the gap; each is told once, the Status never."""
+    """nolar/kopf#698: a job created, a pod failed and a job deleted during the gap; each is told once, the Status
+    never.
+    """
     server.answers += [
         server.page(make_object("pod", 3), make_object("gone", 4), version="10"),
         server.page(make_object("pod", 25), make_object("new", 26), version="30"),
@@ -124,7 +126,7 @@ def test_version_that_is_expired_straight_after_the_list_is_no_busy_loop(server,
 
 
 def test_silent_watch_is_replaced_and_the_state_caught_up(server, follow, event):
-    """C80: the old connection stays open and silent while something happens."""
+    """kubernetes-client/python#801: the old connection stays open and silent while something happens."""
     server.answers.append(server.page(version="10"))
     server.watches += [server.stream(), server.stream(event("ADDED", "a", 11))]
     run = follow(watch_seconds=(1, 1), margin=-0.8)

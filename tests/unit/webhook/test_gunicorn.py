@@ -191,7 +191,7 @@ def test_old_tls_is_refused(server):
 
 
 def test_renewed_pair_is_served_without_restart(server):
-    """C37: new handshakes show pair 2, a connection that was open goes on."""
+    """nolar/kopf#1135: new handshakes show pair 2, a connection that was open goes on."""
     open_connection = http.client.HTTPSConnection(
         "127.0.0.1", server.port, context=server.authority.client(), timeout=10
     )
@@ -208,7 +208,9 @@ def test_renewed_pair_is_served_without_restart(server):
 
 
 def test_half_written_pair_keeps_the_old(server):
-    """C37: the key arrives two seconds after the certificate; no handshake fails, then the new pair is served."""
+    """nolar/kopf#1135: the key arrives two seconds after the certificate; no handshake fails, then the new pair is
+    served.
+    """
     before = server.serial()
     fresh = server.authority.issue()
     (server.authority.directory / "tls.crt").resolve().write_bytes(fresh.cert_pem)
