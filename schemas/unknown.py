@@ -9,6 +9,8 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import Any
 
+import jsonschema_rs
+
 from schemas import faults
 from schemas.faults import Fault
 from schemas.kinds import JobKind
@@ -27,7 +29,32 @@ MOST_NAMES = 6
 
 def unknown_fields(kind: JobKind, job: Any) -> Iterator[Fault]:
     """A fault for each field of ``job`` that neither Kubernetes nor the kind's schema knows, in the job's order."""
-    return _search(object_schema(kind), job, ())
+    return iter(()) if _is_known(kind, job) else _search(object_schema(kind), job, ())
+
+
+def _is_known(kind: JobKind, job: Any) -> bool:
+    """Whether every field is known: the quick answer, and nearly always the whole one."""
+    try:
+        return _closed_validator(kind).is_valid(job)
+    except ValueError:  # nested beyond the library's limit
+        return False
+
+
+@cache
+def _closed_validator(kind: JobKind) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(_closed(object_schema(kind)))
+
+
+def _closed(schema: Mapping[str, Any]) -> JSON:
+    """The schema reduced to names: other fields than the known ones are refused, types are of no interest."""
+    names: JSON = {key: _closed(schema[key]) for key in ("items",) if key in schema}
+    rest = schema.get("additionalProperties")
+    if schema.get("properties"):
+        names["properties"] = {key: _closed(value) for key, value in schema["properties"].items()}
+        names["additionalProperties"] = bool(rest is True or schema.get("x-kubernetes-preserve-unknown-fields"))
+    if isinstance(rest, Mapping):
+        names["additionalProperties"] = _closed(rest)
+    return names
 
 
 @cache

@@ -1,11 +1,14 @@
 """The validating half: the whole validation of the final object. Pure."""
 
+from itertools import islice
 from typing import Any
 
 from schemas import defaults, validation
-from schemas.faults import NOTHING, TYPE_INVALID, Fault
+from schemas.faults import MOST_FAULTS, NOTHING, TYPE_INVALID, Fault
 from schemas.job import Job, mapping
 from schemas.kinds import JobKind
+from schemas.rules.warnings import as_text
+from schemas.unknown import unknown_fields
 from webhook.review import Review, Verdict
 
 JSON = dict[str, Any]
@@ -34,8 +37,15 @@ def judged_filled(kind: JobKind, filled: JSON, old: Any) -> Verdict:
     if old_job is not None and same_but_suspend(old_job, new_job):
         return ALLOWED
     found = validation.check(new_job, old_job)
-    warnings = validation.warn(new_job, old_job)
+    warnings = [*validation.warn(new_job, old_job), *_unknown(kind, filled)]
     return Verdict(faults=tuple(found), warnings=tuple(warnings))
+
+
+def _unknown(kind: JobKind, filled: JSON) -> list[str]:
+    """Warnings about fields that nobody knows. The API server prunes or refuses them first, by a CRD that may be newer
+    than we are, so here they are no faults; a review sent directly is told of its typing errors (mpi-operator#224).
+    """
+    return [as_text(fault) for fault in islice(unknown_fields(kind, filled), MOST_FAULTS)]
 
 
 def same_but_suspend(old: Job, new: Job) -> bool:

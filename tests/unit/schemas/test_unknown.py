@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas import kinds
-from schemas.unknown import must, nearest, unknown_fields
+from schemas.unknown import _is_known, _search, must, nearest, object_schema, unknown_fields
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -106,3 +106,9 @@ def test_any_json_is_searched(value):
     for kind in kinds.KINDS:
         for document in (value, {"metadata": value, "spec": value, "status": value}, {"spec": {kind.spec_key: value}}):
             assert all(fault.path for fault in unknown_fields(kind, document) if fault.got)
+
+
+@given(st.dictionaries(st.sampled_from(["metadata", "spec", "status", "x"]), JSON))
+def test_the_quick_answer_is_the_searchs(job):
+    for kind in kinds.KINDS:
+        assert _is_known(kind, job) == (not list(_search(object_schema(kind), job, ())))

@@ -201,6 +201,15 @@ def test_a_warning_is_given():
     assert response["warnings"] == ["spec.backoffLimit: has no effect: use spec.runPolicy.backoffLimit"]
 
 
+def test_a_typing_error_in_a_direct_review_is_named():
+    """kubeflow/mpi-operator#224: the API server would have pruned or refused the field."""
+    obj = job()
+    container = obj["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    container["imagePullpolicy"] = "Always"
+    [warning] = post("/validate", review(obj))["warnings"]
+    assert warning.endswith("must be a known field: did you mean imagePullPolicy?")
+
+
 @settings(max_examples=200)
 @given(obj=JSON_VALUES, old=JSON_VALUES, operation=st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT", ""]))
 def test_any_json_gets_a_well_formed_answer(obj, old, operation):
