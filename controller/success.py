@@ -1,6 +1,6 @@
 """Success: which replicas decide it, and whether they have (kubeflow/trainer#751). Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.course import Course
@@ -76,4 +76,4 @@ def _with_failed_pods(course: Course) -> Course:
     for pod in course.pods:
         if pod.failure and pod.uid not in course.stored.pending and course.is_current(pod):
             course = course.counting(pod.type, failed=course.tally(pod.type).failed + 1)
-    return replace(course)
+    return course

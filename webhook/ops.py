@@ -39,9 +39,8 @@ class Task:
     metrics_fd: int
     host: str
     port: int
-    cert_file: str = ""
-    key_file: str = ""
-    """Empty when the server speaks plain HTTP."""
+    tls: bool = False
+    """Whether the server speaks TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,8 @@ def start(settings: Settings) -> subprocess.Popen[bytes]:
         listen("health-bind", settings.health_bind) as health,
         listen("metrics-bind", settings.metrics_bind) as metrics,
     ):
-        cert_file, key_file = map(str, settings.tls_files or ("", ""))
         fds = health.fileno(), metrics.fileno()
-        task = Task(os.getpid(), *fds, settings.bind.reachable_host, settings.bind.port, cert_file, key_file)
+        task = Task(os.getpid(), *fds, settings.bind.reachable_host, settings.bind.port, settings.tls_files is not None)
         command = [sys.executable, "-P", "-m", "webhook.ops", orjson.dumps(task).decode()]
         return subprocess.Popen(command, pass_fds=fds)
 
@@ -109,7 +107,7 @@ def serving_fault(task: Task) -> str:
 
 
 def connect(task: Task) -> http.client.HTTPConnection:
-    if not task.cert_file:
+    if not task.tls:
         return http.client.HTTPConnection(task.host, task.port, timeout=PROBE_SECONDS)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False  # a call to ourselves: whether others trust the certificate is not asked here
