@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from schemas import names, times
-from schemas.job import Job, Replica, integer, main_container, mapping, sequence, text
+from schemas.job import Job, Replica, integer, main_container, mapping, number, sequence, text
 from schemas.kinds import JobKind
 
 JSON = Mapping[str, Any]
@@ -130,12 +130,12 @@ def _replica(job: Job, labels: JSON) -> str | None:
 
 def _index(kind: JobKind, labels: JSON) -> int | None:
     written = labels.get(names.prefix(kind) + "replica-index")
-    return int(written) if isinstance(written, str) and written.isdecimal() else None
+    return number(written)
 
 
 def _annotated(metadata: JSON, key: str) -> int:
     written = mapping(metadata.get("annotations")).get(key)
-    return int(written) if isinstance(written, str) and written.isdecimal() else 0
+    return number(written) or 0
 
 
 def _main_status(kind: JobKind, raw: JSON) -> JSON:

@@ -14,7 +14,7 @@ from controller.ledger import MOST_PENDING, Retry
 from controller.plan import Event
 from controller.pods import Class, Failure, Pod
 from schemas import conditions
-from schemas.job import integer, mapping, sequence, text
+from schemas.job import integer, mapping, number, sequence, text
 
 FIRST_DELAY = timedelta(seconds=10)
 LONGEST_DELAY = timedelta(minutes=6)
@@ -119,7 +119,8 @@ def _matches(codes: object, span: object, code: int | None) -> bool:
     if code is None:
         return False
     low, _, high = text(span).partition("-")
-    in_span = low.isdecimal() and high.isdecimal() and int(low) <= code <= int(high)
+    first, last = number(low), number(high)
+    in_span = first is not None and last is not None and first <= code <= last
     return in_span or code in [integer(item) for item in sequence(codes)]
 
 

@@ -89,4 +89,6 @@ def summary(faults: list[Fault]) -> str:
 
 
 def _sort_key(text: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+    """Numbers compare by length, then digits: int() refuses thousands of them, and ¹ though it is a digit."""
+    parts = re.split(r"0*([0-9]+)", text)
+    return [(-1, part) if at % 2 == 0 else (len(part), part) for at, part in enumerate(parts)]

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 
+from schemas.job import number
+
 
 def parse(text: object) -> frozenset[int]:
     """The indexes in ``text``; what cannot be read counts as absent."""
     found: set[int] = set()
     for part in text.split(",") if isinstance(text, str) else ():
         low, _, high = part.partition("-")
-        if low.isdecimal() and (high or low).isdecimal() and int(high or low) < MOST:
-            found.update(range(int(low), int(high or low) + 1))
+        first, last = number(low), number(high or low)
+        if first is not None and last is not None and last < MOST:
+            found.update(range(first, last + 1))
     return frozenset(found)
 
 

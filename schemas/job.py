@@ -1,5 +1,6 @@
 """A job of any kind, read tolerantly: what is ill-typed reads as absent, so that no rule crashes on any JSON."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from schemas.kinds import JobKind, known_type
 
 JSON = dict[str, Any]
 EMPTY: Mapping[str, Any] = {}
+NUMBER = re.compile(r"[0-9]{1,9}")
 INT32 = 2**31 - 1
 
 
@@ -26,6 +28,11 @@ def sequence(value: Any) -> list[Any]:
 def integer(value: Any) -> int | None:
     """``value`` when it is an integer (true and false are none), else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def number(value: Any) -> int | None:
+    """The number that a string of at most nine ASCII digits writes; None for anything else, whatever its length."""
+    return int(value) if isinstance(value, str) and NUMBER.fullmatch(value) else None
 
 
 def text(value: Any) -> str:

@@ -298,3 +298,10 @@ def test_a_lost_node_makes_the_pod_no_running_one(training):
     job = training.type("Worker", 1).settle().runs().settle()
     job.pod("worker-0")["status"]["reason"] = "NodeLost"
     assert job.settle().state == "Pending"
+
+
+@pytest.mark.parametrize("written", ["1" * 5000, "¹", "-1", "x"])
+def test_an_annotation_that_is_no_number_counts_as_absent(training, written):
+    job = training.type("Worker", 1, "ExitCode").settle().runs()
+    job.pod("worker-0")["metadata"]["annotations"] = {"signalbox.dev/attempt": written, "signalbox.dev/round": written}
+    assert outcome(job.ends("worker-0", 137).settle()) == (REPLACE, 1)

@@ -43,6 +43,11 @@ def test_indexes_sort_as_numbers():
     assert [fault.path for fault in found] == ["a[1]", "a[9]", "a[10]"]
 
 
+@pytest.mark.parametrize("key", ["0¹0", "٣", "²", "1" * 5000])
+def test_odd_digits_in_a_key_sort_somehow(key):
+    assert len(faults.ordered([faults.Fault(f"a.{key}", "x"), faults.Fault("a.b", "x")])) == 2
+
+
 def test_at_most_fifty_faults_are_told():
     found = [faults.Fault(f"a[{n}]", "must be x", n) for n in range(53)]
     assert faults.summary(found).endswith("a[49]: must be x (got 49); and 3 more")
