@@ -14,8 +14,9 @@ from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle
 from kube import errors
 from kube.raw import RawKube
 from kube.resources import EVENTS, PODS, SERVICES, Resource
+from kube.store import owner_uid
 from schemas import names, times
-from schemas.job import Job, mapping, sequence, text
+from schemas.job import Job, mapping, sequence
 
 JSON = dict[str, Any]
 
@@ -171,7 +172,3 @@ def controller_of(child: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The controlling owner reference of an object."""
     references = sequence(mapping(child.get("metadata")).get("ownerReferences"))
     return next((mapping(item) for item in references if mapping(item).get("controller") is True), None)
-
-
-def owner_uid(child: Mapping[str, Any]) -> str:
-    return text(mapping(controller_of(child)).get("uid"))

@@ -47,7 +47,7 @@ def _closed_validator(kind: JobKind) -> jsonschema_rs.Draft202012Validator:
 
 def _closed(schema: Mapping[str, Any]) -> JSON:
     """The schema reduced to names: other fields than the known ones are refused, types are of no interest."""
-    names: JSON = {key: _closed(schema[key]) for key in ("items",) if key in schema}
+    names: JSON = {"items": _closed(schema["items"])} if "items" in schema else {}
     rest = schema.get("additionalProperties")
     if schema.get("properties"):
         names["properties"] = {key: _closed(value) for key, value in schema["properties"].items()}
