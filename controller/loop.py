@@ -70,21 +70,48 @@ class Loop:
         self.pods, self.services = Store(), Store()
         self.reader = Reader(self.pods, self.services)
         self.port = Port(self.kube, self.saw_child, self.recorder.saw_event)
+        self.acting = False
+        """Whether this process leads: a standby keeps its stores and its queue, and writes and records nothing."""
+        self._unconfirmed: set[Key] = set()
         self._held: dict[Key, Held] = {}
         self._counts_due: dict[Key, float] = {}
         self._lock = threading.Lock()
+
+    # --- whether this process acts
+
+    def act(self) -> None:
+        """Begin to reconcile what is queued, and tell the history what is there: a leader before us may not have.
+
+        Its last writes may not have reached our stores either: before the first action for a job that is there
+        already, the job is read anew.
+        """
+        self.acting = True
+        known = [(kind, job) for kind, store in self.jobs.items() for job in store.values()]
+        self._unconfirmed = {_key(kind, job) for kind, job in known}
+        self.recorder.live_jobs(frozenset(_uid(job) for _, job in known))
+        for kind, job in known:
+            self.recorder.saw_job(job)
+            self.queue.add(_key(kind, job))
+        for pod in self.pods.values():
+            owner = apply.controller_of(pod)
+            if owner is not None and (kind_of_owner := self._kind_of(owner)) is not None:
+                self._record_pod(kind_of_owner, "ADDED", pod, owner)
+        self.queue.resume()
+
+    def stand_by(self) -> None:
+        """Hand no key to a worker; what a worker is at ends at the fence of its next write."""
+        self.acting = False
+        self.queue.pause()
 
     # --- what the watches tell
 
     def on_job(self, kind: JobKind, change: str, job: JSON) -> None:
         """A job was added, changed or removed."""
-        metadata = mapping(job.get("metadata"))
         if change == "DELETED":
-            self.recorder.lost_job(job)
-            self.reader.forget(text(metadata.get("uid")))
-        else:
-            self.recorder.saw_job(job)
-        self.queue.add(Key(kind, text(metadata.get("namespace")), text(metadata.get("name"))))
+            self.reader.forget(_uid(job))
+        if self.acting:
+            (self.recorder.lost_job if change == "DELETED" else self.recorder.saw_job)(job)
+        self.queue.add(_key(kind, job))
 
     def on_child(self, change: str, child: JSON, resource: Resource) -> None:
         """A pod or Service changed: the job that controls it is looked at."""
@@ -92,7 +119,7 @@ class Loop:
         kind = self._kind_of(owner)
         if owner is None or kind is None:
             return
-        if resource is PODS:
+        if resource is PODS and self.acting:
             self._record_pod(kind, change, child, owner)
         namespace = text(mapping(child.get("metadata")).get("namespace"))
         self.queue.add(Key(kind, namespace, text(owner.get("name"))))
@@ -143,6 +170,9 @@ class Loop:
                 self.queue.forget(key)
             except Stop:
                 outcome.set("stopped")
+            except errors.NotLeading:
+                outcome.set("stood down")
+                self.queue.retry(key)
             except errors.KubeError as error:
                 outcome.set("retried")
                 log.info("reconcile is tried again", **_named(key), status=error.status, reason=error.message)
@@ -160,11 +190,24 @@ class Loop:
             return
         now = self.clock.now()
         plan = decide(key.kind, self.reader.read(key.kind, job), now)
+        if plan.actions and key in self._unconfirmed:
+            job = self._read_anew(key)
+            plan = decide(key.kind, self.reader.read(key.kind, job), now)
         if plan.status is None:
             return
         plan = self._acted(key, job, plan, now)
         self._write(key, job, plan, now)
         self._wake(key, plan, now)
+
+    def _read_anew(self, key: Key) -> JSON:
+        """The job as it is stored now. Stop when it is gone."""
+        try:
+            job = self.kube.get(resource_of(key.kind).path(key.namespace, key.name))
+        except errors.NotFound as error:
+            raise Stop from error
+        self.jobs[key.kind].observe(job)
+        self._unconfirmed.discard(key)
+        return job
 
     def _acted(self, key: Key, job: JSON, plan: Plan, now: datetime) -> Plan:
         """Carries the actions out; the plan after creates is the one made from what is there then."""
@@ -251,7 +294,17 @@ class Loop:
         with self._lock:
             self._held.pop(key, None)
             self._counts_due.pop(key, None)
+        self._unconfirmed.discard(key)
         self.queue.forget(key)
+
+
+def _key(kind: JobKind, job: Mapping[str, Any]) -> Key:
+    metadata = mapping(job.get("metadata"))
+    return Key(kind, text(metadata.get("namespace")), text(metadata.get("name")))
+
+
+def _uid(job: Mapping[str, Any]) -> str:
+    return text(mapping(job.get("metadata")).get("uid"))
 
 
 def _named(key: Key) -> JSON:

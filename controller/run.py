@@ -14,7 +14,6 @@ from kube.reflector import Reflector
 from kube.resources import PODS, SERVICES, Resource
 from kube.store import Store
 from schemas import names
-from schemas.job import mapping, text
 from schemas.kinds import JobKind
 
 JSON = dict[str, Any]
@@ -26,9 +25,13 @@ IDLE_SECONDS = 900.0
 
 
 class Run:
-    """The threads of one controller. ``start`` returns once all lists are in; ``stop`` ends them in order."""
+    """The threads of one controller. ``start`` returns once all lists are in; ``stop`` ends them in order.
+
+    Nothing is reconciled before ``lead``, and nothing more after ``stand_by``; a standby keeps its caches warm.
+    """
 
     def __init__(self, loop: Loop) -> None:
+        loop.stand_by()
         self._loop = loop
         self._stop = threading.Event()
         self._job_reflectors = {kind: self._of_jobs(kind) for kind in loop.kinds}
@@ -45,13 +48,24 @@ class Run:
             threading.Thread(target=reflector.run, args=(self._stop,), daemon=True).start()
         while not self.is_ready() and not self._stop.is_set():
             self._stop.wait(SYNC_SECONDS)
-        self._loop.recorder.live_jobs(self._live_uids())
+        if self._stop.is_set():
+            return
         for worker in self._workers:
             worker.start()
         threading.Thread(target=self._resync, daemon=True).start()
         served = [kind.kind for kind, reflector in self._job_reflectors.items() if reflector.synced.is_set()]
         missing = {kind.kind: r.unavailable for kind, r in self._job_reflectors.items() if not r.synced.is_set()}
-        log.info("controller runs", kinds=served, not_served=missing, jobs=len(self._live_uids()))
+        log.info("controller runs", kinds=served, not_served=missing, jobs=sum(map(len, self._loop.jobs.values())))
+
+    def lead(self) -> None:
+        """Begin to act."""
+        metrics.LEADER.set(1)
+        self._loop.act()
+
+    def stand_by(self) -> None:
+        """Stop acting: another controller may do so now."""
+        metrics.LEADER.set(0)
+        self._loop.stand_by()
 
     def stop(self) -> None:
         """Ends the watches, lets each worker finish its reconcile."""
@@ -104,10 +118,6 @@ class Run:
         return Reflector(
             kube, path, store, label_selector=selector, on_change=lambda change, new, _old: changed(change, new)
         )
-
-    def _live_uids(self) -> frozenset[str]:
-        stores = self._loop.jobs.values()
-        return frozenset(text(mapping(job.get("metadata")).get("uid")) for store in stores for job in store.values())
 
     def _resync(self) -> None:
         while not self._stop.wait(self._loop.settings.resync):

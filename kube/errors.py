@@ -51,3 +51,7 @@ class ServerError(KubeError):
 
 class Unreachable(KubeError):
     """No answer: connection refused, reset, or timed out."""
+
+
+class NotLeading(KubeError):
+    """Not sent at all: another process may lead now, and two that write would undo each other's work."""

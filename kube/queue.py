@@ -31,6 +31,7 @@ class WorkQueue(Generic[K]):
         self._sequence = 0
         self._failures: dict[K, int] = {}
         self._shut_down = False
+        self._paused = False
 
     @property
     def depth(self) -> int:
@@ -76,7 +77,7 @@ class WorkQueue(Generic[K]):
         with self._changed:
             while not self._shut_down:
                 self._promote()
-                if self._ready:
+                if self._ready and not self._paused:
                     return self._take()
                 if deadline is not None and self._now() >= deadline:
                     return None
@@ -90,6 +91,16 @@ class WorkQueue(Generic[K]):
             if key in self._again:
                 self._again.discard(key)
                 self._enqueue(key)
+
+    def pause(self) -> None:
+        """Hand nothing out until ``resume``; what is added meanwhile is kept, each key once."""
+        with self._changed:
+            self._paused = True
+
+    def resume(self) -> None:
+        with self._changed:
+            self._paused = False
+            self._changed.notify_all()
 
     def shut_down(self) -> None:
         """Wake every worker with None; what is queued is dropped, as the next process finds it by its list."""

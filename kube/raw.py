@@ -27,6 +27,7 @@ from kube.errors import (
     Invalid,
     KubeError,
     NotFound,
+    NotLeading,
     ServerError,
     TooManyRequests,
     Unreachable,
@@ -90,7 +91,8 @@ class RawKube:
 
     ``timeout`` is the whole of a call, in seconds. ``on_call`` hears of every call: the verb as RBAC spells it, the
     status code (0: no answer) and seconds; of a watch once it is connected. There is no rate limit on this side: the
-    server's priority and fairness answers 429, which is raised with its ``retry_after``.
+    server's priority and fairness answers 429, which is raised with its ``retry_after``. ``fence`` is asked before
+    every write and answers for how many seconds it may be under way; at 0 it is NotLeading.
     """
 
     def __init__(
@@ -101,7 +103,9 @@ class RawKube:
         user_agent: str = "signalbox",
         on_call: OnCall | None = None,
         watch_margin: float = WATCH_MARGIN,
+        fence: Callable[[], float] | None = None,
     ) -> None:
+        self._fence = fence
         self._server = connection.server
         self._token = connection.token
         self._timeout = timeout
@@ -223,9 +227,15 @@ class RawKube:
         query: Query | None = None,
         content_type: str = "application/json",
     ) -> Bytes:
-        request = self._request(method, path, query or {}, self._timeout)
+        request = self._request(method, path, query or {}, self._write_seconds())
         request = request.header("content-type", content_type).body_bytes(orjson.dumps(body, default=dict))
         return self._answer(verb, request)
+
+    def _write_seconds(self) -> float:
+        allowed = self._timeout if self._fence is None else self._fence()
+        if allowed <= 0:
+            raise NotLeading("not sent: this process does not lead")
+        return min(self._timeout, allowed)
 
     def _request(self, method: str, path: str, query: Query, timeout: float) -> SyncRequestBuilder:
         with answering():

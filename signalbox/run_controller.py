@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,13 @@ import click
 
 if TYPE_CHECKING:
     from controller.run import Run
+    from kube.config import Connection
+    from kube.lease import Election
     from schemas.records import Recorder
 
 HISTORY_SECONDS = 10.0
+RELEASE_SECONDS = 6.0
+LEASE = "signalbox-controller"
 
 
 @click.command(context_settings={"show_default": True})
@@ -25,6 +30,12 @@ HISTORY_SECONDS = 10.0
 @click.option(
     "--history-grace", type=click.FloatRange(min=0), default=600.0, help="Seconds a TTL waits for the history."
 )
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    help="Act only while holding the Lease, so that several controllers can run.",
+)
+@click.option("--lease-namespace", default="signalbox-system", help="Where the Lease is.")
 @click.option("--region", help="What the history says about where jobs ran.")
 @click.option("--health-bind", default="0.0.0.0:8081", metavar="HOST:PORT", help="Where to serve /healthz and /readyz.")
 @click.option("--metrics-bind", default="0.0.0.0:8080", metavar="HOST:PORT", help="Where to serve /metrics.")
@@ -55,7 +66,9 @@ def _run(options: dict[str, Any]) -> None:
     from schemas.kinds import KINDS
 
     kubeconfig = options["kubeconfig"]
-    kube = RawKube(connect(str(kubeconfig) if kubeconfig else None, options["context"]), on_call=metrics.on_call)
+    connection = connect(str(kubeconfig) if kubeconfig else None, options["context"])
+    election = _election(connection, options, lambda leads: run.lead() if leads else run.stand_by())
+    kube = RawKube(connection, on_call=metrics.on_call, fence=election.remaining if election else None)
     settings = Settings(
         namespace=options["namespace"],
         workers=options["workers"],
@@ -65,10 +78,26 @@ def _run(options: dict[str, Any]) -> None:
     recorder = _recorder(options["history_url"], options["region"])
     run = Run(Loop(kube, KINDS, recorder, settings))
     _serve(run, options["health_bind"], options["metrics_bind"])
-    _until_told(run)
+    _until_told(run, election)
     if close := getattr(recorder, "close", None):
         close(HISTORY_SECONDS)
     kube.close()
+
+
+def _election(
+    connection: "Connection", options: dict[str, Any], on_change: Callable[[bool], None]
+) -> "Election | None":
+    """The candidate, with a connection of its own. A controller of one namespace competes only with its like."""
+    if not options["leader_elect"]:
+        return None
+    from kube.election import Terms
+    from kube.lease import Election, Place
+    from kube.raw import RawKube
+
+    terms = Terms()
+    name = "-".join(filter(None, (LEASE, options["namespace"])))
+    kube = RawKube(connection, timeout=terms.renew / 2)
+    return Election(kube, Place(options["lease_namespace"], name), on_change=on_change, terms=terms)
 
 
 def _recorder(url: str, region: str | None) -> "Recorder":
@@ -81,14 +110,29 @@ def _recorder(url: str, region: str | None) -> "Recorder":
     return Writer(url, region=region)
 
 
-def _until_told(run: "Run") -> None:
-    """Runs until SIGTERM or SIGINT, also while the first lists are awaited."""
-    told = threading.Event()
+def _until_told(run: "Run", election: "Election | None") -> None:
+    """Runs until SIGTERM or SIGINT, also while the first lists are awaited.
+
+    The Lease is given up once the workers have finished: from then on another controller may act.
+    """
+    told, over = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.set())
-    threading.Thread(target=run.start, daemon=True).start()
+    running = threading.Thread(target=_lead, args=(run, election, over), daemon=True)
+    running.start()
     told.wait()
     run.stop()
+    over.set()
+    running.join(RELEASE_SECONDS)
+
+
+def _lead(run: "Run", election: "Election | None", over: threading.Event) -> None:
+    """Stand for election with warm caches only; without an election lead at once."""
+    run.start()
+    if election is None:
+        run.lead()
+    else:
+        election.run(over)
 
 
 def _serve(run: "Run", health_bind: str, metrics_bind: str) -> None:

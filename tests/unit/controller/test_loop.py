@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controller.apply import Stop
 from controller.clock import Clock
 from controller.loop import FIRST_RETRY, Key, Loop
 from controller.settings import Settings
@@ -177,3 +178,70 @@ def test_children_wake_the_job_that_controls_them():
     made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p"}}, PODS)
     made.queue.done(KEY)
     assert made.queue.get(0) is None
+
+
+class Told(NoRecorder):
+    def __init__(self):
+        self.jobs = []
+
+    def saw_job(self, job):
+        self.jobs.append(job["metadata"]["name"])
+
+    def lost_job(self, job):
+        self.jobs.append(f"lost {job['metadata']['name']}")
+
+
+def test_a_standby_keeps_its_queue_and_records_nothing():
+    recorder = Told()
+    made = loop(Server(), Time(), recorder)
+    made.stand_by()
+    stored(made)
+    made.on_job(KIND, "ADDED", made.jobs[KIND].get("ns", "job"))
+    made.on_job(KIND, "DELETED", {"metadata": {"namespace": "ns", "name": "other", "uid": "o"}})
+    assert (made.queue.get(0), recorder.jobs) == (None, [])
+    made.act()
+    assert recorder.jobs == ["job"]
+    assert {made.queue.get(0), made.queue.get(0)} == {KEY, Key(KIND, "ns", "other")}
+
+
+def test_a_new_leader_reads_a_job_anew_before_it_acts():
+    """The last status of the leader before may still be on its way to our cache, its deletes already here."""
+    server = Server()
+    made = loop(server, Time())
+    stored(made)
+    old = made.jobs[KIND].get("ns", "job")
+    metadata = {**old["metadata"], "resourceVersion": "5", "generation": 2}
+    newest = {**old, "metadata": metadata, "spec": {**old["spec"], "runPolicy": {"suspend": True}}}
+    server.get = lambda path: newest
+    made.act()
+    made.reconcile(KEY)
+    assert server.count(("create", "Pod")) == 0
+    assert made.jobs[KIND].get("ns", "job")["status"]["phase"] == "Suspended"
+
+
+def test_a_new_leader_does_nothing_for_a_job_that_is_gone():
+    server = Server()
+    made = loop(server, Time())
+    stored(made)
+
+    def gone(path):
+        raise errors.NotFound("gone")
+
+    server.get = gone
+    made.act()
+    with pytest.raises(Stop):
+        made.reconcile(KEY)
+    assert server.log == []
+
+
+def test_a_fenced_write_leaves_the_key_in_the_queue():
+    server, time = Server(), Time()
+    made = loop(server, time)
+    stored(made)
+
+    def fenced(path, body):
+        raise errors.NotLeading("not sent")
+
+    server.create = fenced
+    made._reconciled(KEY)
+    assert made.queue.get(1) == KEY

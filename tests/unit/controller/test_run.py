@@ -48,6 +48,8 @@ def test_a_kind_that_cannot_be_had_holds_nobody_up(error):
     run.start()
     assert run.is_ready()
     assert run.is_healthy(run.reflectors[0].last_progress + 1)
+    assert live == []
+    run.lead()
     assert live == [frozenset()]
     run.stop()
 

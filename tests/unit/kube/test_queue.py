@@ -214,3 +214,26 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_a_paused_queue_keeps_what_is_added(queue, clock):
+    queue.pause()
+    queue.add("a")
+    queue.add("a")
+    queue.add_after("b", 1)
+    clock.now += 2
+    assert queue.get(timeout=0) is None
+    queue.resume()
+    assert drained(queue) == ["a", "b"]
+
+
+def test_resuming_wakes_a_waiting_worker():
+    queue = WorkQueue()
+    queue.pause()
+    queue.add("a")
+    got = []
+    worker = threading.Thread(target=lambda: got.append(queue.get(timeout=10)))
+    worker.start()
+    queue.resume()
+    worker.join(5)
+    assert got == ["a"]
