@@ -94,9 +94,9 @@ def _stop(state_dir: Path) -> list[str]:
 
 def _write_kubeconfigs(cluster: Cluster, issued: credentials.Credentials) -> None:
     write = partial(credentials.kubeconfig, cluster.server, cluster.ca_pem)
-    credentials.write_private(cluster.kubeconfig, write(cluster.token))
+    credentials.write_private(cluster.kubeconfig, write(token=cluster.token))
     for user, token in issued.tokens.items():
-        credentials.write_private(_kubeconfig_of(cluster, user), write(token))
+        credentials.write_private(_kubeconfig_of(cluster, user), write(token=token))
 
 
 def _start_storage(
@@ -135,6 +135,11 @@ def _create_nodes(cluster: Cluster) -> None:
     done = kubectl(cluster, "create", "--validate=false", "-f", manifest)
     if done.returncode and "AlreadyExists" not in done.stderr:
         raise StartError(f"the nodes of {manifest} could not be created:\n{done.stderr}")
+
+
+def private_dir(cluster: Cluster) -> Path:
+    """Where what is worth nothing after this cluster is kept; ``stop`` deletes it."""
+    return _directory(cluster.state_dir)
 
 
 def _directory(state_dir: Path) -> Path:

@@ -66,8 +66,8 @@ def ensure(directory: Path) -> Credentials:
     return Credentials(directory, (directory / "ca.crt").read_bytes(), {row[1]: row[0] for row in rows})
 
 
-def kubeconfig(server: str, ca_pem: bytes, token: str) -> str:
-    """A kubeconfig (YAML) with one context, ``signalbox``."""
+def kubeconfig(server: str, ca_pem: bytes, **user: str) -> str:
+    """A kubeconfig (YAML) with one context, ``signalbox``. ``user`` is its ``token`` or ``tokenFile``."""
     return yaml.safe_dump(
         {
             "apiVersion": "v1",
@@ -82,7 +82,7 @@ def kubeconfig(server: str, ca_pem: bytes, token: str) -> str:
                     },
                 }
             ],
-            "users": [{"name": "signalbox", "user": {"token": token}}],
+            "users": [{"name": "signalbox", "user": user}],
             "contexts": [{"name": "signalbox", "context": {"cluster": "signalbox", "user": "signalbox"}}],
         },
         sort_keys=False,

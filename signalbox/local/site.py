@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from signalbox.local import cluster, ports, probes, processes
+from signalbox.local import accounts, cluster, ports, probes, processes
 from signalbox.local.cluster import Cluster
 from signalbox.local.paths import deploy_dir, history_url
 from signalbox.local.processes import Program
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "signalbox-system"
 PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics")
+ACCOUNTS = ("webhook", "controller")
 PROCESSES = (*cluster.PROCESSES, "webhook", "controller")
 
 
@@ -61,6 +62,14 @@ def apply_crds(site: Site) -> None:
     kubectl(site.cluster, "wait", "--for=condition=Established", "--timeout=30s", f"--filename={deploy_dir() / 'crds'}")
 
 
+def apply_rights(site: Site) -> None:
+    """The service accounts with exactly the rights that are shipped, overlays included, and a token for each process."""
+    files = (*(deploy_dir() / "base").glob("rbac-*.yaml"), *(deploy_dir() / "overlays").glob("*/rbac-*.yaml"))
+    apply(site.cluster, f"--namespace={NAMESPACE}", *(f"--filename={file}" for file in sorted(files)))
+    for process in ACCOUNTS:
+        accounts.write(site.cluster, NAMESPACE, f"signalbox-{process}")
+
+
 def ensure_certificates(site: Site) -> None:
     """Issue what is missing or due into the cluster's Secrets, and write it to ``certs/`` for the webhook process."""
     from certs.files import write_pair
@@ -73,7 +82,7 @@ def start_webhook(site: Site) -> None:
         f"--bind={site.address('webhook')}",
         f"--cert-file={_certificates(site) / 'tls.crt'}",
         f"--key-file={_certificates(site) / 'tls.key'}",
-        f"--kubeconfig={site.cluster.kubeconfig}",
+        f"--kubeconfig={accounts.kubeconfig(site.cluster, 'signalbox-webhook')}",
         f"--health-bind={site.address('webhook-health')}",
         f"--metrics-bind={site.address('webhook-metrics')}",
     )
@@ -89,8 +98,9 @@ def configure_webhook(site: Site) -> None:
 
 def start_controller(site: Site) -> None:
     arguments = (
-        f"--kubeconfig={site.cluster.kubeconfig}",
+        f"--kubeconfig={accounts.kubeconfig(site.cluster, 'signalbox-controller')}",
         f"--history-url={history_url(site.cluster.state_dir)}",
+        "--no-leader-elect",  # the pid file keeps it to one, and a killed one is followed at once
         f"--health-bind={site.address('controller-health')}",
         f"--metrics-bind={site.address('controller-metrics')}",
     )
@@ -99,6 +109,7 @@ def start_controller(site: Site) -> None:
 
 STEPS = (
     Step("custom resource definitions", apply_crds),
+    Step("accounts and their rights", apply_rights),
     Step("certificates", ensure_certificates),
     Step("webhook", start_webhook),
     Step("webhook configurations", configure_webhook),

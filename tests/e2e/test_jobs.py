@@ -75,7 +75,8 @@ def test_a_killed_controller_changes_no_outcome(signalbox, kubectl, namespace, u
     signalbox.start()
     kubectl("wait", "tj/job", "-n", namespace, "--for=condition=Succeeded", "--timeout=60s")
     assert signalbox.pods(namespace) == before
-    assert signalbox.events(namespace) == {"JobRunning": 1, "JobSucceeded": 1}
+    told = signalbox.events(namespace)  # a state that came and went while nobody looked is not told
+    assert {"JobRunning": 1} | told == {"JobRunning": 1, "JobSucceeded": 1}
 
 
 def test_pods_that_end_while_the_controller_is_down(signalbox, kubectl, namespace, until, submit):

@@ -77,7 +77,7 @@ def test_the_serving_certificate_is_trusted_by_the_ca_in_the_kubeconfig(issued):
 
 
 def test_kubeconfig_carries_the_ca_and_verifies_it():
-    config = yaml.safe_load(credentials.kubeconfig("https://127.0.0.1:1", b"PEM", "secret"))
+    config = yaml.safe_load(credentials.kubeconfig("https://127.0.0.1:1", b"PEM", token="secret"))
     assert config["clusters"][0]["cluster"] == {
         "server": "https://127.0.0.1:1",
         "certificate-authority-data": "UEVN",

@@ -1,0 +1,51 @@
+"""Every process of ours on the local cluster acts as its service account, so all e2e tests run with its rights alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kube.config import connect
+from kube.errors import Forbidden
+from kube.raw import RawKube
+from kube.resources import LEASES, NAMESPACES, PODS, SECRETS
+from signalbox.local import processes
+
+pytestmark = [pytest.mark.cluster, pytest.mark.site]
+
+SYSTEM = "signalbox-system"
+
+
+def kubeconfig_of(signalbox, process):
+    record = processes.running(signalbox.state_dir, process)
+    [flag] = [argument for argument in record.argv if argument.startswith("--kubeconfig=")]
+    return flag.removeprefix("--kubeconfig=")
+
+
+@pytest.fixture(params=["webhook", "controller"])
+def process(request):
+    return request.param
+
+
+def test_each_process_runs_with_the_token_of_its_service_account(signalbox, kubectl, process):
+    path = kubeconfig_of(signalbox, process)
+    told = kubectl(f"--kubeconfig={path}", "auth", "whoami", "-o", "json").stdout
+    assert json.loads(told)["status"]["userInfo"]["username"] == f"system:serviceaccount:{SYSTEM}:signalbox-{process}"
+    [user] = yaml.safe_load(Path(path).read_text())["users"]
+    assert set(user["user"]) == {"tokenFile"}
+
+
+def test_no_process_may_do_what_it_need_not(signalbox, process):
+    kube = RawKube(connect(kubeconfig_of(signalbox, process)))
+    for call in (
+        lambda: kube.get(SECRETS.path(SYSTEM, "signalbox-webhook-ca")),
+        lambda: kube.list(SECRETS.path()),
+        lambda: kube.delete(NAMESPACES.path(name="default")),
+        lambda: kube.get(LEASES.path(SYSTEM, "another")),
+        lambda: kube.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": {"name": "mine"}}),
+        *((lambda: kube.list(PODS.path()),) if process == "webhook" else ()),
+    ):
+        with pytest.raises(Forbidden):
+            call()
+    kube.close()
