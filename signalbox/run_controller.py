@@ -136,27 +136,23 @@ def _lead(run: "Run", election: "Election | None", over: threading.Event) -> Non
 
 
 def _serve(run: "Run", health_bind: str, metrics_bind: str) -> None:
-    import orjson
+    from http import HTTPStatus
+
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-    from webhook.ops import JSON, Answer, listen, serve
-    from webhook.settings import address
-
-    def answer(good: bool, word: str) -> Answer:
-        from http import HTTPStatus
-
-        status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-        return Answer(status, JSON, orjson.dumps({word: good}))
+    from kube.listeners import Answer, address, as_json, listen, serve
 
     def measured() -> Answer:
-        from http import HTTPStatus
-
         run.measure(time.monotonic())
         return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest())
 
-    health = {
-        "/healthz": lambda: answer(run.is_healthy(time.monotonic()), "alive"),
-        "/readyz": lambda: answer(run.is_ready(), "ready"),
-    }
-    serve(listen("health-bind", address("health-bind", health_bind)).detach(), health)
-    serve(listen("metrics-bind", address("metrics-bind", metrics_bind)).detach(), {"/metrics": measured})
+    def alive() -> Answer:
+        good = run.is_healthy(time.monotonic())
+        return as_json(good, alive=good)
+
+    def ready() -> Answer:
+        good = run.is_ready()
+        return as_json(good, ready=good)
+
+    serve(listen("health-bind", address("health-bind", health_bind)), {"/healthz": alive, "/readyz": ready})
+    serve(listen("metrics-bind", address("metrics-bind", metrics_bind)), {"/metrics": measured})

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kube.config import ConfigError, Connection, connect, in_cluster, is_in_cluster
-from webhook.settings import LOG_LEVELS, SettingError, checked
+from kube.listeners import SettingError
+from webhook.settings import LOG_LEVELS, checked
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

@@ -16,8 +16,9 @@ import orjson
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
+from kube.listeners import SettingError
 from webhook import ops
-from webhook.settings import SettingError, Settings
+from webhook.settings import Settings
 
 if TYPE_CHECKING:
     from prometheus_client import Counter

@@ -12,21 +12,17 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import orjson
 
-from webhook.settings import Address, SettingError, Settings
+from kube.listeners import Answer, as_json, listen, serve
+from webhook.settings import Settings
 
 PROBE_SECONDS = 2.0
-REQUEST_SECONDS = 5.0
 PARENT_CHECK_SECONDS = 0.5
-JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +39,6 @@ class Task:
     """Whether the server speaks TLS."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    status: HTTPStatus
-    content_type: str
-    body: bytes
-
-
 def start(settings: Settings) -> subprocess.Popen[bytes]:
     """Start the listeners beside the webhook this process is about to serve. SettingError when an address is taken."""
     with (
@@ -62,26 +51,18 @@ def start(settings: Settings) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, pass_fds=fds)
 
 
-def listen(option: str, address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server((address.host, address.port), family=family)
-    except OSError as error:
-        raise SettingError(option, f"must be free to listen on: {error.strerror}", address) from error
-
-
 def main(argument: str) -> None:
     """Answer until the parent is gone. ``argument`` is a Task as JSON."""
     task = Task(**orjson.loads(argument))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C means the master, which still drains
-    serve(task.health_fd, {"/healthz": alive, "/readyz": lambda: ready(task)})
-    serve(task.metrics_fd, {"/metrics": metrics})
+    serve(socket.socket(fileno=task.health_fd), {"/healthz": alive, "/readyz": lambda: ready(task)})
+    serve(socket.socket(fileno=task.metrics_fd), {"/metrics": metrics})
     while os.getppid() == task.parent:
         time.sleep(PARENT_CHECK_SECONDS)
 
 
 def alive() -> Answer:
-    return Answer(HTTPStatus.OK, JSON, orjson.dumps({"alive": True}))
+    return as_json(True, alive=True)
 
 
 def ready(task: Task) -> Answer:
@@ -89,8 +70,7 @@ def ready(task: Task) -> Answer:
     old one still serves, and every replica would leave at once.
     """
     fault = serving_fault(task)
-    status = HTTPStatus.SERVICE_UNAVAILABLE if fault else HTTPStatus.OK
-    return Answer(status, JSON, orjson.dumps({"ready": not fault, "reason": fault or "serving"}))
+    return as_json(not fault, ready=not fault, reason=fault or "serving")
 
 
 def serving_fault(task: Task) -> str:
@@ -123,36 +103,6 @@ def metrics() -> Answer:
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry))
-
-
-def serve(fd: int, routes: Mapping[str, Callable[[], Answer]]) -> None:
-    """Answer GET on the inherited socket in threads that end with the process."""
-    server = ThreadingHTTPServer(("", 0), handler(routes), bind_and_activate=False)
-    server.socket.close()
-    server.socket = socket.socket(fileno=fd)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-
-
-def handler(routes: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = REQUEST_SECONDS
-
-        def do_GET(self) -> None:
-            route = routes.get(self.path.partition("?")[0])
-            answer = route() if route else Answer(HTTPStatus.NOT_FOUND, JSON, orjson.dumps({"paths": list(routes)}))
-            self.send_response(answer.status)
-            self.send_header("Content-Type", answer.content_type)
-            self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
-
-        def version_string(self) -> str:
-            return "signalbox"
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  probes come every few seconds
-            pass
-
-    return Handler
 
 
 if __name__ == "__main__":

@@ -1,44 +1,14 @@
 """What the webhook process is told when it starts. A wrong value stops the start with a message that names it."""
 
-import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kube.listeners import Address, SettingError, address
+
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MAX_WORKERS = 32
 MAX_THREADS = 256
-LOCALHOST = "127.0.0.1"
-
-
-class SettingError(ValueError):
-    """An option with a value that is not allowed; the text says what is."""
-
-    def __init__(self, option: str, allowed: str, got: object) -> None:
-        super().__init__(f'--{option}: {allowed} (got "{got}")')
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen: an IP address and a port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def is_loopback(self) -> bool:
-        return ipaddress.ip_address(self.host).is_loopback
-
-    @property
-    def reachable_host(self) -> str:
-        """The host to call to reach a listener here from this machine."""
-        ip = ipaddress.ip_address(self.host)
-        if not ip.is_unspecified:
-            return self.host
-        return LOCALHOST if ip.version == 4 else "::1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +61,6 @@ def checked(
     for rule in RULES:
         rule(settings)
     return settings
-
-
-def address(option: str, text: str) -> Address:
-    """``HOST:PORT`` (IPv6 in brackets, localhost for 127.0.0.1). SettingError otherwise."""
-    host, _, port = text.rpartition(":")
-    host = LOCALHOST if host == "localhost" else host.removeprefix("[").removesuffix("]")
-    try:
-        ipaddress.ip_address(host)
-        number = int(port) if port.isascii() and port.isdigit() else 0
-    except ValueError:
-        number = 0
-    if not 0 < number < 2**16:
-        raise SettingError(option, "must be HOST:PORT, an IP address or localhost and a port from 1 to 65535", text)
-    return Address(host, number)
 
 
 def plain_text_stays_here(settings: Settings) -> None:

@@ -19,8 +19,8 @@ from cryptography import x509
 
 from certs.files import write_pair
 from certs.issue import Issued, Names, new_ca, new_leaf
+from kube.listeners import SettingError
 from webhook.gunicorn import Certificates, prepare_metrics
-from webhook.settings import SettingError
 
 SERVER = """
 import sys, time

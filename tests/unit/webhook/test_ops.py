@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kube.listeners import Address, SettingError
 from signalbox.run_webhook import webhook
 from webhook import ops
-from webhook.settings import Address, SettingError, address, checked
+from webhook.settings import checked
 
 OPTIONS = {
     "bind": "127.0.0.1:9443",
@@ -62,21 +63,6 @@ def test_wrong_setting_is_named(options, message):
     with pytest.raises(SettingError) as caught:
         checked(**{**OPTIONS, **options})
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "reachable", "loopback"),
-    [
-        ("0.0.0.0:1", "0.0.0.0", "127.0.0.1", False),
-        ("[::]:1", "::", "::1", False),
-        ("localhost:1", "127.0.0.1", "127.0.0.1", True),
-        ("127.0.0.7:1", "127.0.0.7", "127.0.0.7", True),
-        ("10.1.2.3:1", "10.1.2.3", "10.1.2.3", False),
-    ],
-)
-def test_address(text, host, reachable, loopback):
-    found = address("bind", text)
-    assert (found.host, found.reachable_host, found.is_loopback) == (host, reachable, loopback)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +139,6 @@ def test_not_ready_when_nothing_listens():
     status, content = body(ops.ready(ops.Task(os.getpid(), 0, 0, "127.0.0.1", port)))
     assert status == 503
     assert content["reason"].startswith("the serving port does not answer: ")
-
-
-def test_taken_address_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(SettingError, match=f"--health-bind: must be free to listen on: .*127.0.0.1:{port}"):
-            ops.listen("health-bind", Address("127.0.0.1", port))
 
 
 def test_listeners_run_beside_their_parent_and_end_when_told(tmp_path, monkeypatch):
