@@ -60,6 +60,10 @@ class Issued:
     key_pem: bytes
     done: tuple[str, ...] = ()
     """What had to be done or could not be, one phrase each; empty when everything was in place."""
+    again: datetime | None = None
+    """When there will be something to do, if nobody interferes."""
+    repaired: tuple[str, ...] = ()
+    """Webhook configurations whose bundle somebody else had changed."""
 
 
 def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -1,16 +1,20 @@
 """What to do about the stored certificates: Keep | RenewServer | RenewCA. Pure and total: any bytes give a plan.
 
-A certificate is renewed when two thirds of its life are over, which leaves 30 days (leaf) or 20 months (CA) in which
-a failing renewal can be noticed.
+A certificate is renewed when about two thirds of its life are over, which leaves at least 24 days (leaf) or 16 months
+(CA) in which a failing renewal can be noticed.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from certs.issue import Names, Pair, load_key
+
+RENEW_AT = Fraction(2, 3)
+JITTER_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,14 @@ def plan(stored: Stored | None, names: Names, now: datetime) -> Plan:
 
 
 def renewal_time(certificate: x509.Certificate) -> datetime:
-    """When two thirds of the certificate's life are over (UTC)."""
+    """When two thirds of the certificate's life are over, up to a tenth of that sooner or later (UTC).
+
+    The serial number decides how much, so that each certificate has one such time and a fleet of clusters installed
+    together does not renew together.
+    """
     life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-    return certificate.not_valid_before_utc + life * 2 / 3
+    jitter = Fraction(certificate.serial_number % (2 * JITTER_STEPS + 1) - JITTER_STEPS, 10 * JITTER_STEPS)
+    return certificate.not_valid_before_utc + life * float(RENEW_AT * (1 + jitter))
 
 
 def usable_ca(pair: Pair | None, now: datetime) -> x509.Certificate:

@@ -1,244 +1,182 @@
-"""Keeps the webhook's certificates current in the cluster: two Secrets and the caBundle of two webhook configurations.
+"""Keeps the webhook's certificates current in the cluster: takes ``steps`` until nothing is left to do for now."""
 
-``signalbox-webhook-ca`` holds the CA and its key, ``signalbox-webhook-tls`` what the webhook mounts. A CA is changed so
-that no API server meets a certificate it does not trust (what cert-controller#20 found missing): the new CA is stored
-next to the old one, both are published as caBundle, and only then a leaf of the new CA is stored. The old one leaves
-the bundle a day later. A pass that is cut off is finished by the next, since each publishes before it stores a leaf.
-"""
-
-import base64
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
-
-from certs.issue import CLOCK_SKEW, Issued, Names, Pair, new_ca, new_leaf
-from certs.plan import Keep, Plan, RenewCA, Stored, plan
+from certs.bundles import Published, publish, read_published
+from certs.issue import Issued, Names, Pair, new_ca, new_leaf
+from certs.secrets import (
+    Authority,
+    Kube,
+    Secrets,
+    read_secrets,
+    readable,
+    store_authority,
+    store_leaf,
+    store_told,
+)
+from certs.servers import Find, all_show
+from certs.steps import (
+    Drop,
+    Publish,
+    Remember,
+    Rest,
+    Situation,
+    Step,
+    StoreAuthority,
+    StoreLeaf,
+    Verify,
+    Wait,
+    next_step,
+)
 from kube.errors import AlreadyExists, Conflict, NotFound
-from kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 
-__all__ = ["CONFIGURATIONS", "Issued", "Secrets", "ensure", "inject", "published_bundles", "read_secrets"]
-
-CA_SECRET = "signalbox-webhook-ca"  # noqa: S105  the name of a Secret
-TLS_SECRET = "signalbox-webhook-tls"  # noqa: S105
-CONFIGURATIONS: Mapping[str, str] = {
-    "signalbox-mutating": MUTATING_WEBHOOKS.path(name="signalbox-mutating"),
-    "signalbox-validating": VALIDATING_WEBHOOKS.path(name="signalbox-validating"),
-}
-"""Path in the API of each webhook configuration that needs the bundle, by name."""
-OVERLAP = timedelta(days=1)
-"""How long a replaced CA stays in the bundle once the new leaf is stored; kubelets deliver it within two minutes."""
+OVERLAP = timedelta(seconds=60)
+"""How long API servers get to notice a new caBundle before a leaf is shown that needs it."""
+ASK_AGAIN = timedelta(seconds=10)
+"""A kubelet delivers a changed Secret within two minutes or so."""
 ATTEMPTS = 8
 """Tries before a lost race is the caller's; each one lost means that another writer got on."""
+MOST_STEPS = 12
+"""Twice what a change of the CA takes: more means that another writer undoes ours."""
 
-Object = dict[str, Any]
-Published = Literal["changed", "unchanged", "not found"]
-T = TypeVar("T")
+Renewal = Literal["ca", "server"]
 log = logging.getLogger("signalbox.certs")
 
 
-class Kube(Protocol):
-    """The part of ``kube.raw.RawKube`` that is used here."""
+def ensure(
+    kube: Kube,
+    *,
+    namespace: str,
+    names: Names,
+    now: datetime,
+    overlap: timedelta = OVERLAP,
+    find: Find | None = None,
+    renew: Renewal | None = None,
+) -> Issued:
+    """Take every step that can be taken now; writes nothing when all is in place.
 
-    def get(self, path: str) -> Object: ...
-    def create(self, path: str, body: Object) -> Object: ...
-    def replace(self, path: str, body: Object) -> Object: ...
-    def patch(self, path: str, body: list[Any], *, kind: Literal["json"]) -> Object: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Authority:
-    """The CA to sign with, and the certificates of those before it that may still be in use (PEM, often empty)."""
-
-    pair: Pair
-    previous: bytes = b""
-
-    @property
-    def bundle(self) -> bytes:
-        return self.pair.certificate + self.previous
-
-
-@dataclass(frozen=True, slots=True)
-class Secrets:
-    """Both Secrets as the API server has them; None where there is none."""
-
-    namespace: str
-    ca: Object | None
-    tls: Object | None
-
-    @property
-    def stored(self) -> Stored:
-        return Stored(_pair(self.ca, "ca.crt", "ca.key"), _pair(self.tls, "tls.crt", "tls.key"))
-
-    @property
-    def previous(self) -> bytes:
-        return _value(self.ca, "previous.crt")
-
-    def outgoing(self, now: datetime) -> bytes:
-        """Every CA a server certificate that is still served may come from, as PEM."""
-        return readable(now, _value(self.ca, "ca.crt"), self.previous, _value(self.tls, "ca.crt"))
-
-
-def ensure(kube: Kube, *, namespace: str, names: Names, now: datetime) -> Issued:
-    """Issue what is missing or due, store it, and publish the CA; writes nothing when all is in place.
-
-    Raises ``kube.errors.KubeError``; a Conflict only after ``ATTEMPTS`` lost races. A webhook configuration that does
-    not exist yet is named in ``Issued.done``.
+    ``find`` finds the servers to ask before a previous CA is dropped; without it time decides. ``renew`` asks for a
+    new CA or leaf before its time. Raises ``kube.errors.KubeError``; a Conflict only after ``ATTEMPTS`` lost races. A
+    webhook configuration that does not exist yet is named in ``Issued.done``.
     """
-    return _retried(lambda: _pass(kube, read_secrets(kube, namespace), names, now))
+    return _Pass(kube, namespace, names, now, overlap, find, renew).run()
 
 
-def inject(kube: Kube, ca_bundle: bytes) -> list[str]:
-    """Put ``ca_bundle`` (PEM) into every webhook of both configurations; the names of those that had to be changed."""
-    return [name for name, result in _publish(kube, ca_bundle).items() if result == "changed"]
+class _Pass:
+    """Everything is read anew before each step, so that each rests on what is stored."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        namespace: str,
+        names: Names,
+        now: datetime,
+        overlap: timedelta,
+        find: Find | None,
+        renew: Renewal | None,
+    ) -> None:
+        self._kube, self._namespace, self._names, self._now = kube, namespace, names, now
+        self._overlap, self._find, self._asked = overlap, find, renew
+        self._done: list[str] = []
+        self._repaired: list[str] = []
+        self._lost = 0
+        self._again: datetime | None = None
+
+    def run(self) -> Issued:
+        for _ in range(MOST_STEPS + ATTEMPTS):
+            seen = self._look()
+            step = self._wanted(next_step(seen, self._names, self._now, self._overlap))
+            if isinstance(step, Wait | Rest):
+                return self._issued(seen, step.until)
+            try:
+                self._take(seen, step)
+            except (Conflict, AlreadyExists, NotFound) as lost:
+                self._count(lost)
+            if self._again is not None:
+                return self._issued(seen, self._again)
+        raise Conflict("another writer undoes what is written here", status=409)
+
+    def _look(self) -> Situation:
+        return Situation(read_secrets(self._kube, self._namespace), read_published(self._kube))
+
+    def _wanted(self, step: Step) -> Step:
+        """The step itself, or what was asked for once everything is in place; a CA that is being changed is new."""
+        if self._asked is None or not isinstance(step, Rest | Verify | Wait):
+            return step
+        asked, self._asked = self._asked, None
+        if isinstance(step, Wait):
+            self._done.append("a new CA is on its way already")
+            return step
+        return StoreAuthority("asked for") if asked == "ca" else StoreLeaf("asked for")
+
+    def _count(self, lost: Conflict | AlreadyExists | NotFound) -> None:
+        self._lost += 1
+        log.info("another writer was faster", extra={"attempt": self._lost, "answer": lost.message})
+        if self._lost == ATTEMPTS:
+            raise lost
+
+    def _take(self, seen: Situation, step: Step) -> None:
+        secrets = seen.secrets
+        match step:
+            case StoreAuthority(reason):
+                store_authority(self._kube, secrets, Authority(new_ca(self._now), secrets.outgoing(self._now)))
+                self._done.append(f"issued a CA: {reason}")
+            case Publish(bundle, wrong):
+                self._publish(secrets, bundle, wrong)
+            case Remember(told):
+                store_told(self._kube, secrets, told)
+            case StoreLeaf(reason):
+                ca = _ca(secrets)
+                store_leaf(self._kube, secrets, Authority(ca), new_leaf(ca, self._names, self._now))
+                self._done.append(f"issued a server certificate: {reason}")
+            case Verify(without_proof):
+                self._verify(seen, without_proof=without_proof)
+            case Drop():
+                self._drop(secrets)
+
+    def _publish(self, secrets: Secrets, bundle: bytes, wrong: tuple[Published, ...]) -> None:
+        """A repair, unless the bundle is new."""
+        if {each.name for each in wrong} & set(self._repaired):  # undone at once: not again in this pass
+            self._again = self._now + timedelta(seconds=1)
+            return
+        is_new = bool(self._done) or (secrets.previous and secrets.told is None)
+        for each in wrong:
+            publish(self._kube, each, bundle)
+            if not is_new:
+                self._repaired.append(each.name)
+        self._done += [f"caBundle of {each.name}: changed" for each in wrong]
+
+    def _verify(self, seen: Situation, *, without_proof: bool) -> None:
+        shown = all_show(self._find(seen.published) if self._find else (), _ca(seen.secrets).certificate)
+        if shown or (shown is None and without_proof):
+            self._drop(seen.secrets)
+        else:
+            self._again = self._now + ASK_AGAIN
+
+    def _drop(self, secrets: Secrets) -> None:
+        store_authority(self._kube, secrets, Authority(_ca(secrets)))
+        self._done.append("dropped the previous CA")
+
+    def _issued(self, seen: Situation, again: datetime) -> Issued:
+        ca, leaf = _ca(seen.secrets), seen.secrets.stored.leaf
+        assert leaf is not None  # no step comes to rest without one
+        missing = [f"caBundle of {name}: not found" for name, each in seen.published.items() if each is None]
+        others = [each for each in seen.published.values() if each is not None and not each.is_ours]
+        left = [f"caBundle of {each.name}: left to cert-manager" for each in others]
+        bundle = ca.certificate + readable(self._now, seen.secrets.previous)
+        return Issued(
+            bundle,
+            leaf.certificate,
+            leaf.key,
+            done=(*self._done, *missing, *left),
+            again=again,
+            repaired=tuple(self._repaired),
+        )
 
 
-def read_secrets(kube: Kube, namespace: str) -> Secrets:
-    return Secrets(
-        namespace,
-        ca=_get(kube, SECRETS.path(namespace, CA_SECRET)),
-        tls=_get(kube, SECRETS.path(namespace, TLS_SECRET)),
-    )
-
-
-def published_bundles(kube: Kube) -> dict[str, list[bytes] | None]:
-    """For each webhook configuration the caBundle of each of its webhooks; None when there is no such configuration."""
-    seen = {name: _get(kube, path) for name, path in CONFIGURATIONS.items()}
-    return {name: None if found is None else _decoded(found) for name, found in seen.items()}
-
-
-def readable(now: datetime, *pems: bytes) -> bytes:
-    """The certificates in ``pems`` that parse and have not expired, each once. A caBundle with garbage is refused."""
-    kept: dict[bytes, None] = {}
-    for pem in pems:
-        with suppress(ValueError):
-            for certificate in x509.load_pem_x509_certificates(pem):
-                if now < certificate.not_valid_after_utc:
-                    kept[certificate.public_bytes(Encoding.PEM)] = None
-    return b"".join(kept)
-
-
-def _pass(kube: Kube, secrets: Secrets, names: Names, now: datetime) -> Issued:
-    decision = plan(secrets.stored, names, now)
-    authority, done = _settle_authority(kube, secrets, decision, now)
-    for name, result in _publish(kube, authority.bundle).items():
-        if result != "unchanged":
-            done.append(f"caBundle of {name}: {result}")
-    leaf = secrets.stored.leaf
-    if leaf is None or not isinstance(decision, Keep):
-        leaf = new_leaf(authority.pair, names, now)
-        _store_leaf(kube, secrets, authority, leaf)
-        done.append("issued a server certificate" + _because(decision))
-    return Issued(authority.bundle, leaf.certificate, leaf.key, tuple(done))
-
-
-def _settle_authority(kube: Kube, secrets: Secrets, decision: Plan, now: datetime) -> tuple[Authority, list[str]]:
-    """The CA to work with, stored before it is used; and what was done about it."""
-    stored = secrets.stored
-    if stored.ca is None or isinstance(decision, RenewCA):
-        authority = Authority(new_ca(now), secrets.outgoing(now))
-        _store_authority(kube, secrets, authority)
-        return authority, ["issued a CA" + _because(decision)]
-    if secrets.previous and isinstance(decision, Keep) and overlap_is_over(stored.leaf, now):
-        _store_authority(kube, secrets, Authority(stored.ca))
-        return Authority(stored.ca), ["dropped the previous CA"]
-    return Authority(stored.ca, readable(now, secrets.previous)), []
-
-
-def overlap_is_over(leaf: Pair | None, now: datetime) -> bool:
-    """Whether ``leaf`` was stored so long ago that every replica must serve it."""
-    if leaf is None:
-        return False
-    made = x509.load_pem_x509_certificate(leaf.certificate).not_valid_before_utc + CLOCK_SKEW
-    return now >= made + OVERLAP
-
-
-def _because(decision: Plan) -> str:
-    return "" if isinstance(decision, Keep) else f": {decision.reason}"
-
-
-def _store_authority(kube: Kube, secrets: Secrets, authority: Authority) -> None:
-    content = {"ca.crt": authority.pair.certificate, "ca.key": authority.pair.key, "previous.crt": authority.previous}
-    _store(kube, secrets.namespace, CA_SECRET, secrets.ca, content, kind="Opaque")
-
-
-def _store_leaf(kube: Kube, secrets: Secrets, authority: Authority, leaf: Pair) -> None:
-    content = {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": authority.pair.certificate}
-    _store(kube, secrets.namespace, TLS_SECRET, secrets.tls, content, kind="kubernetes.io/tls")
-
-
-def _store(
-    kube: Kube, namespace: str, name: str, seen: Object | None, content: Mapping[str, bytes], *, kind: str
-) -> None:
-    """Create the Secret, or replace it as it was seen: its resourceVersion makes a lost race a Conflict."""
-    encoded = {key: base64.b64encode(value).decode() for key, value in content.items() if value}
-    if seen is not None:
-        kube.replace(SECRETS.path(namespace, name), {**seen, "data": encoded})
-        return
-    labels = {"app.kubernetes.io/name": "signalbox", "app.kubernetes.io/component": "webhook"}
-    metadata = {"name": name, "namespace": namespace, "labels": labels}
-    body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": encoded}
-    kube.create(SECRETS.path(namespace), body)
-
-
-def _publish(kube: Kube, bundle: bytes) -> dict[str, Published]:
-    text = base64.b64encode(bundle).decode()
-
-    def publish(path: str) -> Published:
-        return _retried(lambda: _publish_one(kube, path, text))
-
-    return {name: publish(path) for name, path in CONFIGURATIONS.items()}
-
-
-def _publish_one(kube: Kube, path: str, text: str) -> Published:
-    """Patch what is wrong, on condition that nothing else changed: the webhooks are addressed by their position."""
-    found = _get(kube, path)
-    if found is None:
-        return "not found"
-    wrong = [position for position, bundle in enumerate(_bundles(found)) if bundle != text]
-    if not wrong:
-        return "unchanged"
-    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": found["metadata"]["resourceVersion"]}
-    fields = [f"/webhooks/{position}/clientConfig/caBundle" for position in wrong]
-    kube.patch(path, [version, *({"op": "add", "path": field, "value": text} for field in fields)], kind="json")
-    return "changed"
-
-
-def _bundles(configuration: Object) -> list[str]:
-    """The caBundle of each webhook in base64; empty text where there is none."""
-    return [webhook["clientConfig"].get("caBundle") or "" for webhook in configuration.get("webhooks") or ()]
-
-
-def _decoded(configuration: Object) -> list[bytes]:
-    return [base64.b64decode(text) for text in _bundles(configuration)]
-
-
-def _retried(step: Callable[[], T]) -> T:
-    """``step``, begun anew with a fresh read when another writer was faster."""
-    for attempt in range(1, ATTEMPTS):
-        try:
-            return step()
-        except (Conflict, AlreadyExists, NotFound) as lost:
-            log.info("another writer was faster", extra={"attempt": attempt, "answer": lost.message})
-    return step()
-
-
-def _get(kube: Kube, path: str) -> Object | None:
-    try:
-        return kube.get(path)
-    except NotFound:
-        return None
-
-
-def _value(secret: Object | None, key: str) -> bytes:
-    return base64.b64decode(((secret or {}).get("data") or {}).get(key) or "")
-
-
-def _pair(secret: Object | None, certificate: str, key: str) -> Pair | None:
-    found = Pair(_value(secret, certificate), _value(secret, key))
-    return found if found.certificate and found.key else None
+def _ca(secrets: Secrets) -> Pair:
+    ca = secrets.stored.ca
+    assert ca is not None  # it is stored before any other step
+    return ca

@@ -122,17 +122,19 @@ class RawKube:
         """The body of ``path`` (``/metrics``, ``/readyz``) as it is."""
         return bytes(self._read("get", path, {})).decode(errors="replace")
 
-    def list(self, path: str, *, label_selector: str = "", limit: int = 500) -> Listing:
+    def list(self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500) -> Listing:
         """The whole collection, fetched in pages of ``limit`` objects; Gone as for ``pages``."""
-        pages = [*self.pages(path, label_selector=label_selector, limit=limit)]
+        pages = [*self.pages(path, label_selector=label_selector, field_selector=field_selector, limit=limit)]
         return Listing([item for page in pages for item in page.items], pages[-1].resource_version)
 
-    def pages(self, path: str, *, label_selector: str = "", limit: int = 500) -> Iterator[Listing]:
+    def pages(
+        self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500
+    ) -> Iterator[Listing]:
         """The collection page by page, all as of one resourceVersion; items carry apiVersion and kind.
 
         Gone when the server has forgotten that version before the last page was read (after 5 minutes): start again.
         """
-        query = {"limit": str(limit)} | _selected(label_selector)
+        query = {"limit": str(limit)} | _selected(label_selector, field_selector)
         more: str | None = ""
         while more is not None:
             page = _decoded(self._read("list", path, query | ({"continue": more} if more else {})))
@@ -176,7 +178,13 @@ class RawKube:
         self._write("delete", "DELETE", path, options | ({"preconditions": conditions} if conditions else {}))
 
     def watch(
-        self, path: str, *, resource_version: str, label_selector: str = "", timeout_seconds: int
+        self,
+        path: str,
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_seconds: int,
     ) -> Iterator[WatchEvent]:
         """Events after ``resource_version`` until the server ends the stream, as it does after ``timeout_seconds``.
 
@@ -188,7 +196,7 @@ class RawKube:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": str(timeout_seconds),
-        } | _selected(label_selector)
+        } | _selected(label_selector, field_selector)
         stream = self._streams.open(
             f"{path}?{urlencode(query)}", self._token(), silence=timeout_seconds + self._watch_margin
         )
@@ -322,8 +330,9 @@ def _event(line: bytes) -> WatchEvent:
     return WatchEvent(kind, obj)
 
 
-def _selected(label_selector: str) -> dict[str, str]:
-    return {"labelSelector": label_selector} if label_selector else {}
+def _selected(label_selector: str, field_selector: str) -> dict[str, str]:
+    selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return {name: selector for name, selector in selectors.items() if selector}
 
 
 def _present(**fields: object) -> Object:

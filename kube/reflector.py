@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import structlog
 
 from kube.errors import Forbidden, Gone, KubeError, NotFound
-from kube.raw import RawKube, WatchEvent
+from kube.raw import Listing, RawKube, WatchEvent
 from kube.store import Store, without_managed_fields
 
 ChangeType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -44,6 +44,7 @@ class Reflector:
         store: Store,
         *,
         label_selector: str = "",
+        field_selector: str = "",
         on_change: OnChange,
         watch_seconds: tuple[int, int] = WATCH_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
@@ -59,6 +60,7 @@ class Reflector:
         self._path = path
         self._store = store
         self._label_selector = label_selector
+        self._field_selector = field_selector
         self._on_change = on_change
         self._watch_seconds = watch_seconds
         self._monotonic = monotonic
@@ -93,7 +95,7 @@ class Reflector:
         """Only what the store will hold is kept of each page, so that a relist does not double the memory's peak."""
         items: list[dict[str, Any]] = []
         version = ""
-        for page in self._kube.pages(self._path, label_selector=self._label_selector):
+        for page in self._pages():
             items += map(without_managed_fields, page.items)
             version = page.resource_version
         diff = self._store.replace_all(items, version)
@@ -106,12 +108,16 @@ class Reflector:
             self._notify("DELETED", last, last)
         self.synced.set()
 
+    def _pages(self) -> Iterator[Listing]:
+        return self._kube.pages(self._path, label_selector=self._label_selector, field_selector=self._field_selector)
+
     def _watch(self) -> Iterator[WatchEvent]:
         assert self._version is not None
         return self._kube.watch(
             self._path,
             resource_version=self._version,
             label_selector=self._label_selector,
+            field_selector=self._field_selector,
             timeout_seconds=random.randint(*self._watch_seconds),  # noqa: S311 - spreads load, is no secret
         )
 

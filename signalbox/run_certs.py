@@ -1,28 +1,28 @@
 """``signalbox certs``: issue, renew and show the webhook's certificates."""
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import orjson
 
+from certs.bundles import published_bundles
 from certs.files import write_pair
-from certs.issue import Names, address
+from certs.issue import Names
 from certs.report import Report, Shown, report
+from certs.rotate import Renewal
 from certs.rotate import ensure as ensure_certificates
-from certs.rotate import published_bundles, read_secrets
+from certs.secrets import read_secrets
+from certs.servers import finder
 from kube.config import ConfigError, connect
 from kube.errors import KubeError
 from kube.raw import RawKube
+from signalbox.keeping import BUNDLE_WAIT, SERVICE, SYSTEM_NAMESPACE, valid_names
 
 F = TypeVar("F", bound=Callable[..., Any])
-DNS_NAME = re.compile(
-    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*", re.ASCII
-)
 
 
 @click.group()
@@ -35,35 +35,53 @@ def cluster_options(command: F) -> F:
     kubeconfig = click.option(
         "--kubeconfig", type=file, help="Without it: in a pod its ServiceAccount, else $KUBECONFIG."
     )
-    namespace = click.option(
-        "--namespace", default="signalbox-system", show_default=True, help="Where the Secrets are."
-    )
+    namespace = click.option("--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Where the Secrets are.")
     return kubeconfig(namespace(command))
-
-
-def valid_names(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if address(name) is None and not DNS_NAME.fullmatch(name):
-            raise click.BadParameter(f'must be a lower-case DNS name or an IP address (got "{name}")')
-    return names
 
 
 @certs.command()
 @cluster_options
-@click.option("--service", default="signalbox-webhook", show_default=True, help="The webhook's Service.")
+@click.option("--service", default=SERVICE, show_default=True, help="The webhook's Service.")
 @click.option("--extra-name", multiple=True, callback=valid_names, help="Another DNS name or IP address; repeatable.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Also write tls.crt, tls.key, ca.crt here."
 )
+@click.option("--renew", type=click.Choice(["ca", "server"]), help="Make a new one before its time.")
+@click.option(
+    "--bundle-wait",
+    type=click.FloatRange(min=0),
+    default=BUNDLE_WAIT,
+    show_default=True,
+    help="Seconds API servers get to notice a new CA before the webhook shows it.",
+)
 def ensure(
-    kubeconfig: Path | None, namespace: str, service: str, extra_name: tuple[str, ...], out: Path | None
+    kubeconfig: Path | None,
+    namespace: str,
+    service: str,
+    extra_name: tuple[str, ...],
+    out: Path | None,
+    renew: Renewal | None,
+    bundle_wait: float,
 ) -> None:
-    """Issue what is missing or due, store it, publish the CA. Changes nothing when all is in place."""
-    names = Names(service, namespace, extra_name)
+    """Issue what is missing or due, store it, publish the CA. Changes nothing when all is in place.
+
+    A change of the CA has waits in it: the controller goes on from there, or this command when it is run again.
+    """
+    names, now = Names(service, namespace, extra_name), datetime.now(UTC)
     with api(kubeconfig) as kube:
-        issued = ensure_certificates(kube, namespace=namespace, names=names, now=datetime.now(UTC))
+        issued = ensure_certificates(
+            kube,
+            namespace=namespace,
+            names=names,
+            now=now,
+            overlap=timedelta(seconds=bundle_wait),
+            find=finder(kube),
+            renew=renew,
+        )
     for line in issued.done or ("everything is in place",):
         click.echo(line)
+    if issued.again and issued.again - now < timedelta(hours=1):
+        click.echo(f"to be continued at {issued.again:%H:%M:%S}Z")
     if out and write_pair(out, issued):
         click.echo(f"wrote {out}")
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signalbox.keeping import certificate_options
+
 if TYPE_CHECKING:
     from controller.run import Run
     from kube.config import Connection
@@ -43,6 +45,7 @@ LEASE = "signalbox-controller"
 @click.option(
     "--status-interval", type=click.FloatRange(min=0), default=1.0, help="Seconds a change of counts alone waits."
 )
+@certificate_options
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning", "error"]))
 def controller(**options: Any) -> None:
     """Create the pods of jobs and keep their status, until SIGTERM."""
@@ -64,6 +67,7 @@ def _run(options: dict[str, Any]) -> None:
     from kube.config import connect
     from kube.raw import RawKube
     from schemas.kinds import KINDS
+    from signalbox import keeping
 
     kubeconfig = options["kubeconfig"]
     connection = connect(str(kubeconfig) if kubeconfig else None, options["context"])
@@ -78,7 +82,10 @@ def _run(options: dict[str, Any]) -> None:
     recorder = _recorder(options["history_url"], options["region"])
     run = Run(Loop(kube, KINDS, recorder, settings))
     _serve(run, options["health_bind"], options["metrics_bind"])
+    stop = threading.Event()
+    keeping.start(keeping.keeper(kube, options, leading=election.leading if election else lambda: True), stop)
     _until_told(run, election)
+    stop.set()
     if close := getattr(recorder, "close", None):
         close(HISTORY_SECONDS)
     kube.close()

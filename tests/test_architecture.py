@@ -17,6 +17,8 @@ PURE_MODULES = (
     *(f"webhook/{name}.py" for name in ("mutate", "review", "validate")),
     "certs/issue.py",
     "certs/plan.py",
+    "certs/repairs.py",
+    "certs/steps.py",
     "history/records.py",
     "kube/election.py",
 )  # fmt: skip

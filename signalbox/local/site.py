@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NAMESPACE = "signalbox-system"
 PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics")
 ACCOUNTS = ("webhook", "controller")
+CERTIFICATE_NAMES = ("localhost", ports.LOOPBACK)
+"""Of the local webhook, beside those of the Service."""
 PROCESSES = (*cluster.PROCESSES, "webhook", "controller")
 
 
@@ -74,7 +76,7 @@ def ensure_certificates(site: Site) -> None:
     """Issue what is missing or due into the cluster's Secrets, and write it to ``certs/`` for the webhook process."""
     from certs.files import write_pair
 
-    write_pair(_certificates(site), _issued(site.cluster.kubeconfig, "localhost", ports.LOOPBACK))
+    write_pair(_certificates(site), _issued(site.cluster.kubeconfig, *CERTIFICATE_NAMES))
 
 
 def start_webhook(site: Site) -> None:
@@ -103,6 +105,8 @@ def start_controller(site: Site) -> None:
         "--no-leader-elect",  # the pid file keeps it to one, and a killed one is followed at once
         f"--health-bind={site.address('controller-health')}",
         f"--metrics-bind={site.address('controller-metrics')}",
+        *(f"--certificate-name={name}" for name in CERTIFICATE_NAMES),
+        f"--certificate-dir={_certificates(site)}",
     )
     _start(site, "controller", arguments)
 

@@ -10,8 +10,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from certs.bundles import CONFIGURATIONS, inject, published_bundles
 from certs.issue import Names
-from certs.rotate import CONFIGURATIONS, ensure, inject, published_bundles
+from certs.rotate import ensure
 from kube.config import connect
 from kube.errors import NotFound
 from kube.raw import RawKube

@@ -1,12 +1,17 @@
 import base64
+import contextlib
 import itertools
+import socket
+import ssl
+import threading
 from copy import deepcopy
 from datetime import UTC, datetime
 
 import pytest
 
+from certs.bundles import CONFIGURATIONS
 from certs.issue import Names, new_ca, new_leaf
-from certs.rotate import CONFIGURATIONS
+from certs.servers import Server
 from kube.errors import AlreadyExists, Conflict, NotFound
 from kube.resources import SECRETS
 
@@ -41,11 +46,13 @@ class Api:
         self.writes = []
         self.before_write = []
         """Called once each, in order, before a write is looked at: another writer that is faster."""
+        self.after_write = lambda: None
         self._versions = itertools.count(1)
 
     def put(self, path, body):
         self.objects[path] = deepcopy(body)
-        self.objects[path].setdefault("metadata", {})["resourceVersion"] = str(next(self._versions))
+        version = next(self._versions)
+        self.objects[path].setdefault("metadata", {}).update(resourceVersion=str(version), generation=version)
 
     def get(self, path):
         if path not in self.objects:
@@ -58,13 +65,13 @@ class Api:
         if target in self.objects:
             raise AlreadyExists("already exists", status=409)
         self.put(target, body)
-        self.writes.append(("create", target))
+        self._wrote("create", target)
 
     def replace(self, path, body):
         self._interrupt()
         self._check(path, body["metadata"]["resourceVersion"])
         self.put(path, body)
-        self.writes.append(("replace", path))
+        self._wrote("replace", path)
 
     def patch(self, path, body, *, kind):
         assert kind == "json"
@@ -78,7 +85,7 @@ class Api:
                 place = place[int(key) if isinstance(place, list) else key]
             place[last] = operation["value"]
         self.put(path, changed)
-        self.writes.append(("patch", path))
+        self._wrote("patch", path)
 
     def bundles(self):
         return {
@@ -91,6 +98,10 @@ class Api:
     def secret(self, name, key):
         value = self.get(SECRETS.path(NAMESPACE, name))["data"].get(key)
         return value and base64.b64decode(value)
+
+    def _wrote(self, verb, path):
+        self.writes.append((verb, path))
+        self.after_write()
 
     def _interrupt(self):
         if self.before_write:
@@ -109,3 +120,40 @@ def api():
         webhooks = [{"name": "one", "clientConfig": {}}, {"name": "two", "clientConfig": {"caBundle": "Z2FyYmFnZQ=="}}]
         api.put(path, {"metadata": {"name": name}, "webhooks": webhooks})
     return api
+
+
+class Serving:
+    """A TLS server on loopback that shows one pair and hangs up."""
+
+    def __init__(self, issued, directory):
+        for name, pem in (("crt", issued.cert_pem), ("key", issued.key_pem)):
+            (directory / name).write_bytes(pem)
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(directory / "crt", directory / "key")
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self):
+        self._thread.start()
+        return Server("127.0.0.1", self._socket.getsockname()[1], "signalbox-webhook.signalbox-system.svc")
+
+    def __exit__(self, *_):
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            with contextlib.suppress(OSError), self._context.wrap_socket(client, server_side=True):
+                pass
+            client.close()
+
+
+@pytest.fixture
+def serving(tmp_path_factory):
+    """``with serving(issued) as server``."""
+    return lambda issued: Serving(issued, tmp_path_factory.mktemp("serving"))

@@ -1,9 +1,10 @@
 from datetime import timedelta
 
 import pytest
+from cryptography import x509
 
 from certs.issue import Names, Pair, new_ca, new_leaf
-from certs.plan import Keep, RenewCA, RenewServer, Stored, plan
+from certs.plan import Keep, RenewCA, RenewServer, Stored, plan, renewal_time
 
 DAY = timedelta(days=1)
 YEAR = 365 * DAY
@@ -15,22 +16,30 @@ SOON = timedelta(minutes=1)
     [
         (timedelta(), Keep),
         (-2 * timedelta(hours=1), RenewCA),  # a clock that was ahead made a CA that is not valid yet
-        (60 * DAY - timedelta(hours=1), Keep),
-        (60 * DAY + SOON, RenewServer),
+        (54 * DAY - timedelta(hours=2), Keep),
+        (66 * DAY + SOON, RenewServer),
         (200 * DAY, RenewServer),
-        (5 * YEAR * 2 / 3 + SOON, RenewCA),
+        (5 * YEAR * 2 / 3 * 1.1 + SOON, RenewCA),
         (6 * YEAR, RenewCA),
     ],
-    ids=["new", "clock set back", "day 59", "day 60", "expired leaf", "two thirds of the CA", "expired CA"],
+    ids=["new", "clock set back", "day 53", "day 66", "expired leaf", "two thirds of the CA", "expired CA"],
 )
 def test_age(ca, leaf, names, now, after, expected):
     assert isinstance(plan(Stored(ca, leaf), names, now + after), expected)
 
 
+def test_renewal_is_due_within_a_tenth_of_two_thirds_of_the_life(ca, names, now):
+    """Always at the same time for one certificate, and not at the same for all."""
+    leaves = [x509.load_pem_x509_certificate(new_leaf(ca, names, now).certificate) for _ in range(20)]
+    due = [renewal_time(leaf) - now for leaf in leaves]
+    assert due == [renewal_time(leaf) - now for leaf in leaves]
+    assert all(54 * DAY - timedelta(hours=1) <= each <= 66 * DAY for each in due)
+    assert len(set(due)) > 10
+
+
 def test_keep_says_until_when(ca, leaf, names, now):
     found = plan(Stored(ca, leaf), names, now)
-    life = 90 * DAY + timedelta(hours=1)
-    assert found == Keep(renew_at=now - timedelta(hours=1) + life * 2 / 3)
+    assert found == Keep(renew_at=renewal_time(x509.load_pem_x509_certificate(leaf.certificate)))
 
 
 @pytest.mark.parametrize(
