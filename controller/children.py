@@ -44,7 +44,7 @@ def _without_accounted(course: Course, now: datetime) -> Course:
         if pod is None or pod.deleting or _is_surplus(course, pod):
             continue
         retry = course.tally(pod.type).retries.get(pod.index)
-        if retry and retry.not_before and retry.not_before > now:
+        if retry and retry.holds(now):
             course = course.wakes(retry.not_before)
         else:
             course = course.does(Delete(PODS, pod.name, pod.uid))
@@ -53,9 +53,13 @@ def _without_accounted(course: Course, now: datetime) -> Course:
 
 
 def _without_surplus(course: Course) -> Course:
-    """Pods of indexes no longer wanted, or of an older round, are deleted; scaling is never a failure."""
-    surplus = [pod for pod in course.pods if _is_surplus(course, pod)]
-    course = course.does(*(Delete(PODS, pod.name, pod.uid) for pod in surplus if not pod.deleting))
+    """Pods of indexes no longer wanted, or of an older round, are deleted; scaling is never a failure.
+
+    Only once the index is stored as unlisted: a pod that is scaled away and wanted again at once is not taken for lost.
+    """
+    surplus = [pod for pod in course.pods if _is_surplus(course, pod) and not pod.deleting]
+    unlisted = [pod for pod in surplus if pod.index not in course.stored.tally(pod.type).created]
+    course = course.does(*(Delete(PODS, pod.name, pod.uid) for pod in unlisted))
     return course.does(*_surplus_services(course))
 
 
@@ -91,7 +95,7 @@ def _with_pods(course: Course, now: datetime) -> Course:
         if (entry.type, index) in course.by_key or index in tally.succeeded or index in stored.created:
             continue
         retry = tally.retries.get(index)
-        if retry and retry.not_before and retry.not_before > now:
+        if retry and retry.holds(now):
             course = course.wakes(retry.not_before)
             continue
         attempt = retry.attempt if retry else 0
@@ -104,7 +108,7 @@ def listed(course: Course) -> Course:
     """The pods that exist are listed as created, unless they are being replaced or belong to an older round."""
     for pod in course.pods:
         tally = course.tally(pod.type)
-        fit = course.is_wanted(pod) and course.is_current(pod) and pod.uid not in course.ledger.pending
+        fit = course.is_wanted(pod) and course.is_current(pod) and not course.is_accounted(pod) and not pod.deleting
         if fit and pod.index not in tally.created:
             course = course.counting(pod.type, created=tally.created | {pod.index})
     return course
@@ -120,15 +124,20 @@ def _starting_over(course: Course) -> bool:
     )
 
 
+def _has_succeeded(course: Course, pod: Pod) -> bool:
+    return pod.index in course.tally(pod.type).succeeded
+
+
 def _has_begun(pod: Pod | None) -> bool:
     return pod is not None and (pod.started or pod.finished)
 
 
 def replacing(course: Course) -> str:
     """Which pod is being replaced, in words; empty when every replacement has started."""
-    pending = [pod for pod in course.pods if pod.uid in course.ledger.pending]
+    pending = [pod for pod in course.pods if course.is_accounted(pod) and not _has_succeeded(course, pod)]
     if pending:
-        return f"{named(pending[0])} has failed and is being replaced."
+        what = "is being deleted" if pending[0].deleting and not pending[0].over else "has failed"
+        return f"{named(pending[0])} {what} and is being replaced."
     if _leaving(course) or _starting_over(course):
         return "All pods are being replaced."
     for name, tally in sorted(course.ledger.tallies.items()):

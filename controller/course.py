@@ -9,7 +9,7 @@ from controller import ledger as ledgers
 from controller import pods as pod_views
 from controller.ledger import Ledger, Tally
 from controller.plan import Action, Event, Snapshot
-from controller.pods import Pod
+from controller.pods import Class, Pod
 from schemas import conditions, times
 from schemas.conditions import Facts
 from schemas.job import Job, Replica, mapping, sequence, text
@@ -89,6 +89,25 @@ class Course:
         entry = self.job.replica(pod.type)
         return entry is not None and pod.index < entry.count
 
+    def is_accounted(self, pod: Pod) -> bool:
+        """Its failure has been counted, in the stored ledger or in this decision."""
+        return pod.uid in self.ledger.pending
+
+    def unaccounted(self) -> list[Pod]:
+        """Failed pods that wait for a verdict. A pod being deleted whose index is unlisted is one that we removed."""
+        return [
+            pod
+            for pod in self.pods
+            if pod.failure and not self.is_accounted(pod) and self.is_wanted(pod) and self.is_current(pod)
+            if not pod.deleting or pod.index in self.stored.tally(pod.type).created
+        ]
+
+    def with_failed(self, pod: Pod | None) -> "Course":
+        """The pod counts as failed; one that was taken away has not failed itself."""
+        if pod is None or pod.failure is None or pod.failure.failure_class is Class.GONE:
+            return self
+        return self.counting(pod.type, failed=self.tally(pod.type).failed + 1)
+
     def is_current(self, pod: Pod) -> bool:
         """Of this round; pods of older ones are only waited for."""
         return pod.round >= self.ledger.round
@@ -122,9 +141,14 @@ class Course:
         return replace(self, ours=False, settled=True)
 
     def ends(self, state: str, reason: str, message: str, now: datetime) -> "Course":
-        """The job has ended: nothing more is created; clean-up follows from the stored status."""
-        ledger = replace(self.ledger, completion=now)
-        course = replace(self, ledger=ledger, wake=None, actions=())
+        """The job has ended: nothing more is created; clean-up follows from the stored status.
+
+        Pods that failed and were not accounted yet still count as failed in the final status.
+        """
+        course = self
+        for pod in self.unaccounted():
+            course = course.with_failed(pod)
+        course = replace(course, ledger=replace(course.ledger, completion=now), wake=None, actions=())
         return course.knowing(ended=state, reason=reason, message=message).settle()
 
 

@@ -5,7 +5,7 @@ Everything that must survive a crash or a change of leader is here and nowhere i
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from schemas import indexes, times
@@ -15,6 +15,8 @@ JSON = dict[str, Any]
 
 LONGEST_HISTORY = 10
 MOST_PENDING = 500
+LONGEST_DELAY = timedelta(minutes=6)
+"""No replacement of a failed pod is put off for longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,10 @@ class Retry:
 
     attempt: int
     not_before: datetime | None = None
+
+    def holds(self, now: datetime) -> bool:
+        """Whether the delay still runs; one that is longer than any delay was stored before the clock was set back."""
+        return self.not_before is not None and now < self.not_before <= now + LONGEST_DELAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,20 +39,27 @@ class Failure:
     message: str
 
 
+GONE = Failure(Class.GONE, None, "", "Deleted", "the pod was deleted")
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a container: its name, exit code, the runtime's reason and when."""
+    """The end of a container: its name, exit code, the runtime's reason, when, and since when it had run."""
 
     container: str
     code: int | None
     reason: str
     message: str
     at: datetime | None
+    began: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod of one replica. ``started``, ``succeeded`` and ``failure`` follow the job's view, not the pod's phase."""
+    """A pod of one replica. ``started``, ``succeeded`` and ``failure`` follow the job's view, not the pod's phase.
+
+    A pod that is being deleted before its main container has ended has failed already: nothing it still does counts.
+    """
 
     raw: JSON
     uid: str
@@ -61,7 +68,11 @@ class Pod:
     index: int
     phase: str
     deleting: bool
+    gone_by: datetime | None
+    """When its grace period ends; None unless it is being deleted and was not force-deleted yet."""
     started: bool
+    over: bool
+    """Its main container has ended: it computes nothing any more."""
     lost_node: bool
     succeeded: bool
     failure: Failure | None
@@ -94,27 +105,31 @@ def read(job: Job, raw: JSON) -> Pod | None:
     if entry is None or index is None:
         return None
     main = _main_status(job.kind, raw)
-    stopped = _deleted_first(metadata, main)
-    ended = None if stopped else _end(main, status)
+    stopped = _deleted_first(metadata, main, status)
+    ended = None if stopped else _end(main, raw)
     failure = _failure(raw, ended, stopped=stopped)
+    succeeded = failure is None and not stopped and _succeeded(raw, ended)
     running_since = times.parse(mapping(mapping(main.get("state")).get("running")).get("startedAt"))
+    phase = text(status.get("phase")) or "Pending"
     return Pod(
         raw=raw,
         uid=text(metadata.get("uid")),
         name=text(metadata.get("name")),
         type=entry,
         index=index,
-        phase=text(status.get("phase")) or "Pending",
+        phase=phase,
         deleting=metadata.get("deletionTimestamp") is not None,
-        started=text(status.get("phase")) in ("Running", "Succeeded", "Failed", "Unknown"),
+        gone_by=_gone_by(metadata),
+        started=phase in ("Running", "Succeeded", "Failed", "Unknown"),
+        over=phase in ("Succeeded", "Failed") or (_terminated(main) is not None and (succeeded or failure is not None)),
         lost_node=status.get("reason") == "NodeLost" or status.get("phase") == "Unknown",
-        succeeded=failure is None and not stopped and _succeeded(raw, ended),
+        succeeded=succeeded,
         failure=failure,
         ended_at=ended.at if ended else None,
         restart_count=_restarts(job.kind, raw),
         attempt=_annotated(metadata, names.ATTEMPT),
         round=_annotated(metadata, names.ROUND),
-        running_since=running_since or times.parse(status.get("startTime")),
+        running_since=running_since or (ended.began if ended else None) or times.parse(status.get("startTime")),
         waiting=_waiting(status),
     )
 
@@ -149,15 +164,22 @@ def _by_name(statuses: list[Any], name: Any) -> JSON:
     return next((mapping(item) for item in statuses if mapping(item).get("name") == name), {})
 
 
-def _end(main: JSON, status: JSON) -> Ended | None:
-    """The container whose exit decides: the main one; if it never started, an init container that failed."""
+def _end(main: JSON, raw: JSON) -> Ended | None:
+    """The container whose exit decides: the main one; if it never started, an ordinary init container that failed."""
     if ended := _terminated(main):
         return ended
-    for item in sequence(status.get("initContainerStatuses")):
-        ended = _terminated(mapping(item))
-        if ended and ended.code and not mapping(item).get("started"):
-            return ended
-    return None
+    if mapping(main.get("lastState")) or mapping(main.get("state")).get("running"):
+        return None
+    ends = [_terminated(item) for item in _ordinary_inits(raw)]
+    return next((ended for ended in ends if ended and ended.code), None)
+
+
+def _ordinary_inits(raw: JSON) -> list[JSON]:
+    """Statuses of the init containers that are no sidecars."""
+    specs = map(mapping, sequence(mapping(raw.get("spec")).get("initContainers")))
+    sidecars = [item.get("name") for item in specs if item.get("restartPolicy") == "Always"]
+    statuses = map(mapping, sequence(mapping(raw.get("status")).get("initContainerStatuses")))
+    return [item for item in statuses if item.get("name") not in sidecars]
 
 
 def _terminated(container: JSON) -> Ended | None:
@@ -170,24 +192,33 @@ def _terminated(container: JSON) -> Ended | None:
         reason=text(state.get("reason")),
         message=text(state.get("message")),
         at=times.parse(state.get("finishedAt")),
+        began=times.parse(state.get("startedAt")),
     )
 
 
-def _deleted_first(metadata: JSON, main: JSON) -> bool:
-    """Whether the main container ended only after the pod's deletion was requested: its code does not count."""
-    limit = times.parse(metadata.get("deletionTimestamp"))
-    ended = _terminated(main)
-    if limit is None or ended is None:
+def _deleted_first(metadata: JSON, main: JSON, status: JSON) -> bool:
+    """Whether the pod's deletion was requested before its main container ended: no code of it counts."""
+    if metadata.get("deletionTimestamp") is None:
         return False
+    ended = _terminated(main)
+    if ended is None:
+        return status.get("phase") not in ("Succeeded", "Failed")
+    limit = times.parse(metadata.get("deletionTimestamp"))
     grace = integer(metadata.get("deletionGracePeriodSeconds")) or 0
-    return ended.at is None or ended.at >= limit - timedelta(seconds=grace)
+    return limit is None or ended.at is None or ended.at >= limit - timedelta(seconds=grace)
+
+
+def _gone_by(metadata: JSON) -> datetime | None:
+    """A pod that was force-deleted has a grace period of 0 and is held by finalizers only: there is no more to do."""
+    forced = integer(metadata.get("deletionGracePeriodSeconds")) == 0
+    return None if forced else times.parse(metadata.get("deletionTimestamp"))
 
 
 def _succeeded(raw: JSON, ended: Ended | None) -> bool:
     """A pod that ended well, or whose main container did while a sidecar keeps it alive (kubeflow/trainer#1183)."""
     phase = mapping(raw.get("status")).get("phase")
     if phase == "Succeeded":
-        return ended is None or ended.code == 0
+        return True
     in_place = mapping(raw.get("spec")).get("restartPolicy") in ("Always", None)
     return phase == "Running" and ended is not None and ended.code == 0 and not in_place
 
@@ -196,11 +227,13 @@ def _failure(raw: JSON, ended: Ended | None, *, stopped: bool) -> Failure | None
     status = mapping(raw.get("status"))
     if not stopped and status.get("phase") != "Failed" and not _main_failed(raw, ended):
         return None
-    if disruption := _disruption(status):
+    if disruption := _disruption(status, taken=stopped or status.get("phase") == "Failed"):
         return disruption
+    if not stopped and (refusal := _refusal(status, ended)):
+        return refusal
     if stopped or (ended is None and mapping(raw.get("metadata")).get("deletionTimestamp") is not None):
-        return Failure(Class.GONE, None, "", "Deleted", "the pod was deleted")
-    return _refusal(status, ended) or _by_code(status, ended)
+        return GONE
+    return _by_code(status, ended)
 
 
 def _main_failed(raw: JSON, ended: Ended | None) -> bool:
@@ -209,12 +242,12 @@ def _main_failed(raw: JSON, ended: Ended | None) -> bool:
     return running and never and ended is not None and bool(ended.code)
 
 
-def _disruption(status: JSON) -> Failure | None:
+def _disruption(status: JSON, *, taken: bool) -> Failure | None:
     for condition in map(mapping, sequence(status.get("conditions"))):
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
             reason = text(condition.get("reason")) or "DisruptionTarget"
             return Failure(Class.DISRUPTION, None, "", reason, text(condition.get("message")))
-    if status.get("reason") in DISRUPTION_REASONS and status.get("phase") == "Failed":
+    if taken and status.get("reason") in DISRUPTION_REASONS:
         return Failure(Class.DISRUPTION, None, "", text(status["reason"]), text(status.get("message")))
     return None
 
@@ -236,14 +269,7 @@ def _by_code(status: JSON, ended: Ended | None) -> Failure:
 
 def _restarts(kind: JobKind, raw: JSON) -> int:
     """In-place restarts of the main and the ordinary init containers: sidecars never count."""
-    pod_status, spec = mapping(raw.get("status")), mapping(raw.get("spec"))
-    ordinary = {
-        mapping(item).get("name")
-        for item in sequence(spec.get("initContainers"))
-        if mapping(item).get("restartPolicy") != "Always"
-    }
-    inits = [mapping(item) for item in sequence(pod_status.get("initContainerStatuses"))]
-    counted = [_main_status(kind, raw), *(item for item in inits if item.get("name") in ordinary)]
+    counted = [_main_status(kind, raw), *_ordinary_inits(raw)]
     return sum(integer(item.get("restartCount")) or 0 for item in counted)
 
 

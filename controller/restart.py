@@ -10,14 +10,13 @@ from enum import Enum
 
 from controller import ledger as ledgers
 from controller.course import Course, named
-from controller.ledger import MOST_PENDING, Retry
+from controller.ledger import LONGEST_DELAY, MOST_PENDING, Retry
 from controller.plan import Event
-from controller.pods import Class, Failure, Pod
+from controller.pods import GONE, Class, Failure, Pod
 from schemas import conditions
 from schemas.job import integer, mapping, number, sequence, text
 
 FIRST_DELAY = timedelta(seconds=10)
-LONGEST_DELAY = timedelta(minutes=6)
 HEALTHY = timedelta(minutes=10)
 
 
@@ -39,6 +38,9 @@ RULE_ACTIONS = {
 
 REPLACED = Verdict.REPLACE
 UNCOUNTED = Verdict.REPLACE_UNCOUNTED
+WEIGHT = {Verdict.FAIL: 0, Verdict.RESTART_JOB: 1, Verdict.REPLACE: 2, Verdict.REPLACE_UNCOUNTED: 2}
+"""The order in which several failures of one moment are judged."""
+
 # Rows: class of the failure; columns: restartPolicy (kubeflow/website#443, seed type RestartPolicy).
 TABLE: dict[Class, dict[str, Verdict]] = {
     Class.DISRUPTION: {"Never": Verdict.FAIL, "OnFailure": UNCOUNTED, "Always": UNCOUNTED, "ExitCode": UNCOUNTED},
@@ -64,9 +66,12 @@ class Loss:
 
 
 def failed(course: Course, now: datetime) -> Course:
-    """Judges every failed or lost pod not accounted yet, and the restarts that containers made in place."""
-    for loss in _losses(course)[:MOST_PENDING]:
-        verdict = _verdict(course, loss)
+    """Judges every failed or lost pod not accounted yet, and the restarts that containers made in place.
+
+    What ends the job comes first, then what restarts it as a whole: no pod's failure hides behind another's.
+    """
+    judged = sorted(((_verdict(course, loss), loss) for loss in _losses(course)), key=lambda pair: WEIGHT[pair[0]])
+    for verdict, loss in judged:
         course = _judged(course, loss, verdict, now)
         if course.settled or verdict is Verdict.RESTART_JOB:
             return course
@@ -76,19 +81,16 @@ def failed(course: Course, now: datetime) -> Course:
 
 
 def _losses(course: Course) -> list[Loss]:
-    found = [
-        Loss(pod.type, pod.index, pod.failure, pod)
-        for pod in course.pods
-        if pod.failure and pod.uid not in course.stored.pending and course.is_wanted(pod) and course.is_current(pod)
-    ]
-    return [*found, *_vanished(course)]
+    """Not more than there is room for in ``pendingRestarts``; the rest is judged once there is."""
+    found = [Loss(pod.type, pod.index, pod.failure, pod) for pod in course.unaccounted() if pod.failure]
+    room = max(MOST_PENDING - len(course.ledger.pending), 0)
+    return [*found[:room], *_vanished(course)[:MOST_PENDING]]
 
 
 def _vanished(course: Course) -> list[Loss]:
     """Indexes that are listed as created and have no pod: it was taken away, and not by us (kubeflow/trainer#156)."""
-    gone = Failure(Class.GONE, None, "", "Deleted", "the pod was deleted")
     return [
-        Loss(entry.type, index, gone, None)
+        Loss(entry.type, index, GONE, None)
         for entry, index in course.wanted()
         if index in course.stored.tally(entry.type).created
         and (entry.type, index) not in course.by_key
@@ -110,9 +112,13 @@ def _by_rules(course: Course, loss: Loss) -> Verdict | None:
     """The first of the job's exitCodeRules that matches."""
     for rule in map(mapping, sequence(course.job.run_policy.get("exitCodeRules"))):
         types = sequence(rule.get("replicaTypes"))
-        if (not types or loss.type in types) and _matches(rule.get("codes"), rule.get("range"), loss.failure.code):
+        if (not types or _is_named(loss, types)) and _matches(rule.get("codes"), rule.get("range"), loss.failure.code):
             return RULE_ACTIONS.get(text(rule.get("action")))
     return None
+
+
+def _is_named(loss: Loss, types: list[object]) -> bool:
+    return loss.type.lower() in [text(name).lower() for name in types]
 
 
 def _matches(codes: object, span: object, code: int | None) -> bool:
@@ -125,20 +131,17 @@ def _matches(codes: object, span: object, code: int | None) -> bool:
 
 
 def _judged(course: Course, loss: Loss, verdict: Verdict, now: datetime) -> Course:
-    course = course.counting(loss.type, failed=course.tally(loss.type).failed + (1 if _is_failure(loss) else 0))
     if verdict is Verdict.FAIL:
         return _ended(course, loss, now)
     counts = verdict in (Verdict.REPLACE, Verdict.RESTART_JOB)
     if counts and _over_limit(course, 1):
         return _exceeded(course, _because(loss), now)
-    course = _recorded(course, loss, counts=counts, now=now)
+    course = course.with_failed(loss.pod)
     if verdict is Verdict.RESTART_JOB:
+        course = _recorded(course, loss, counts=counts, in_place=_in_place(course), now=now)
         return replace(course, ledger=course.ledger.next_round())
+    course = _recorded(course, loss, counts=counts, in_place=loss.pod.restart_count if loss.pod else 0, now=now)
     return _replaced(course, loss, now)
-
-
-def _is_failure(loss: Loss) -> bool:
-    return loss.failure.failure_class is not Class.GONE
 
 
 def _ended(course: Course, loss: Loss, now: datetime) -> Course:
@@ -168,8 +171,13 @@ def _over_limit(course: Course, more: int) -> bool:
     limit = integer(course.job.run_policy.get("backoffLimit"))
     if limit is None:
         return False
-    live = sum(pod.restart_count for pod in course.pods if pod.uid not in course.ledger.pending)
-    return course.ledger.restarts_counted + live + more > limit
+    return course.ledger.restarts_counted + _in_place(course) + more > limit
+
+
+def _in_place(course: Course) -> int:
+    """Restarts that the containers of this round's pods made in place and no ledger holds yet."""
+    current = [pod for pod in course.pods if course.is_wanted(pod) and course.is_current(pod)]
+    return sum(pod.restart_count for pod in current if not course.is_accounted(pod))
 
 
 def _exceeded(course: Course, because: str, now: datetime) -> Course:
@@ -178,8 +186,7 @@ def _exceeded(course: Course, because: str, now: datetime) -> Course:
     return course.ends(conditions.FAILED, conditions.BACKOFF_LIMIT_EXCEEDED, message, now)
 
 
-def _recorded(course: Course, loss: Loss, *, counts: bool, now: datetime) -> Course:
-    in_place = loss.pod.restart_count if loss.pod else 0
+def _recorded(course: Course, loss: Loss, *, counts: bool, in_place: int, now: datetime) -> Course:
     ledger = course.ledger
     line = ledgers.entry(
         loss.failure.reason,
@@ -218,7 +225,7 @@ def _next_retry(course: Course, loss: Loss, now: datetime) -> Retry:
     if loss.failure.failure_class is Class.DISRUPTION:
         return Retry(known.attempt)
     since = loss.pod.running_since if loss.pod else None
-    ended = (loss.pod.ended_at if loss.pod else None) or now
+    ended = min((loss.pod.ended_at if loss.pod else None) or now, now)  # a node's clock may run ahead of ours
     healthy = since is not None and ended - since >= HEALTHY
     attempt = 1 if healthy else known.attempt + 1
     wait = delay(attempt)

@@ -1,12 +1,13 @@
 """The job's status from the course of a decision. Pure; gives the stored status itself when nothing has changed."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from controller import children, ledger
-from controller.course import Course
-from controller.plan import Event
+from controller.course import Course, named
+from controller.plan import Create, Event
 from controller.pods import Pod
 from schemas import conditions, names, times
 from schemas.job import Job, Replica, mapping, sequence
@@ -14,6 +15,7 @@ from schemas.job import Job, Replica, mapping, sequence
 JSON = dict[str, Any]
 
 COUNTS = ("pending", "active")
+MOST_NAMED = 3
 INVALID_SPEC = "InvalidSpec"
 
 
@@ -65,6 +67,7 @@ def _described(course: Course) -> Course:
         scaling=_scaling(course) and not running,
         all_running=running,
         waiting=_waiting(course),
+        lost=_lost(course),
     )
 
 
@@ -112,6 +115,12 @@ def _is_new(course: Course, entry: Replica, index: int) -> bool:
     return index not in listed
 
 
+def _lost(course: Course) -> str:
+    """Which pods run where nobody can tell (kubeflow/trainer#956)."""
+    lost = [named(pod) for pod in course.pods if pod.lost_node and not pod.finished]
+    return f"{', '.join(lost[:MOST_NAMED])}: the node does not answer." if lost else ""
+
+
 def _waiting(course: Course) -> str:
     return next((f"Pod {pod.name}: {pod.waiting}" for pod in course.pods if pod.waiting and not pod.started), "")
 
@@ -125,10 +134,18 @@ def _with_blocked(course: Course, rows: list[conditions.Condition], stamp: str) 
         return conditions.with_blocked(rows, blocked=True, reason=INVALID_SPEC, message=message, now=stamp)
     if obstacle := course.seen.obstacle:
         return conditions.with_blocked(rows, blocked=True, reason=obstacle.reason, message=obstacle.message, now=stamp)
-    creates_nothing = not course.actions and course.wake is None
-    if course.seen.tried or course.facts.suspend or creates_nothing:
+    if course.seen.tried or course.facts.suspend or not _wants_children(course):
         return conditions.with_blocked(rows, blocked=False, reason="Unblocked", message="", now=stamp)
     return rows
+
+
+def _wants_children(course: Course) -> bool:
+    """Whether a child is still to be created, now or after a delay."""
+    creates = any(isinstance(action, Create) for action in course.actions)
+    return creates or any(
+        (entry.type, index) not in course.by_key and index not in course.tally(entry.type).succeeded
+        for entry, index in course.wanted()
+    )
 
 
 def _replica_status(course: Course, entry: Replica, *, ended: bool) -> JSON:
@@ -145,15 +162,15 @@ def _replica_status(course: Course, entry: Replica, *, ended: bool) -> JSON:
 
 
 def _observed(course: Course, replica_type: str) -> JSON:
-    """Pending: created, not started. Active: started, not finished, until the object is gone: it holds its GPU."""
-    own = [pod for pod in course.pods if pod.type == replica_type and not _is_done(course, pod)]
-    active = [pod for pod in own if pod.started or course.facts.suspend]
-    counts = {"pending": len(own) - len(active), "active": len(active)}
+    """Pending: created, not started. Active: started, not ended, until the object is gone: it holds its GPU.
+
+    Neither is a pod on a node that does not answer. While a job is suspended every pod holds its quota.
+    """
+    own = [pod for pod in course.pods if pod.type == replica_type and not pod.over]
+    active = [pod for pod in own if (pod.started and not pod.lost_node) or course.facts.suspend]
+    pending = [pod for pod in own if not pod.started and not course.facts.suspend]
+    counts = {"pending": len(pending), "active": len(active)}
     return {key: value for key, value in counts.items() if value}
-
-
-def _is_done(course: Course, pod: Pod) -> bool:
-    return pod.finished or pod.uid in course.ledger.pending or pod.phase in ("Succeeded", "Failed")
 
 
 def _summary(course: Course) -> str:
@@ -166,17 +183,21 @@ def transition(job: Job, status: JSON) -> tuple[Event, ...]:
     """The Events of a status that is about to be written: the first Running, the end, and what is out of the way."""
     before = conditions.true_state(c for c in sequence(job.status.get("conditions")) if isinstance(c, dict))
     after = conditions.true_state(status.get("conditions", ()))
-    if after is None or (before or {}).get("type") == after["type"] or not _is_told(job, str(after["type"])):
+    if after is None or not _is_told(job, before or {}, after):
         return ()
-    kind = "Warning" if after["type"] == conditions.FAILED else "Normal"
+    kind = "Warning" if after["type"] == conditions.FAILED or after["reason"] == conditions.NODE_LOST else "Normal"
     return (Event(kind, str(after["reason"]), str(after["message"])),)
 
 
-def _is_told(job: Job, state: str) -> bool:
-    known = [mapping(item).get("type") for item in sequence(job.status.get("conditions"))]
-    if state == conditions.RUNNING:
+def _is_told(job: Job, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    if after["reason"] == conditions.NODE_LOST:
+        return bool(before.get("message") != after["message"])
+    if before.get("type") == after["type"]:
+        return False
+    if after["type"] == conditions.RUNNING:
+        known = [mapping(item).get("type") for item in sequence(job.status.get("conditions"))]
         return conditions.RUNNING not in known
-    return state in (conditions.SUCCEEDED, conditions.FAILED, conditions.SUSPENDED, conditions.SCALING)
+    return after["type"] in (conditions.SUCCEEDED, conditions.FAILED, conditions.SUSPENDED, conditions.SCALING)
 
 
 def is_only_counts(stored: JSON, status: JSON) -> bool:

@@ -67,13 +67,4 @@ def succeeded(course: Course, now: datetime) -> Course:
     who = ", ".join(f"{name} {index}" for name, index in wanted.replicas[:3] if (name, index) in done)
     more = " and the others that decide" if len(wanted.replicas) > 3 and not wanted.any_one else ""
     have = "has" if len(wanted.replicas) == 1 or wanted.any_one else "have"
-    course = _with_failed_pods(course)
     return course.ends(conditions.SUCCEEDED, "", f"{who}{more} {have} succeeded.", now)
-
-
-def _with_failed_pods(course: Course) -> Course:
-    """Pods that failed and were not accounted yet still count as failed in the final status."""
-    for pod in course.pods:
-        if pod.failure and pod.uid not in course.stored.pending and course.is_current(pod):
-            course = course.counting(pod.type, failed=course.tally(pod.type).failed + 1)
-    return course

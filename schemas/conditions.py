@@ -24,6 +24,7 @@ TERMINAL = (SUCCEEDED, FAILED)
 
 JOB_SUSPENDING = "JobSuspending"
 JOB_RESUMED = "JobResumed"
+NODE_LOST = "NodeLost"
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 POD_FAILED = "PodFailed"
@@ -50,6 +51,8 @@ class Facts:
     all_running: bool = False
     waiting: str = ""
     """What a pod that has not started waits for."""
+    lost: str = ""
+    """Which pods are on a node that does not answer; empty when none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ STATES: tuple[State, ...] = (
     State(RESTARTING, lambda f: bool(f.replacing), "JobRestarting", lambda f: f.replacing),
     State(SCALING, lambda f: f.scaling, "JobScaling", lambda _: "Pods are being added or removed."),
     State(RUNNING, lambda f: f.all_running, "JobRunning", lambda _: "Every pod is running or has succeeded."),
+    State(PENDING, lambda f: bool(f.lost), NODE_LOST, lambda f: f.lost),
     State(PENDING, lambda _: True, "JobPending", lambda f: f.waiting or "Not every pod has started."),
 )
 

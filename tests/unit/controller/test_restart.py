@@ -286,18 +286,111 @@ def test_a_success_after_the_deletion_does_not_count(training):
 
 
 def test_a_terminating_pod_is_waited_for(training):
-    """kubeflow/trainer#956: never two pods of one index."""
+    """kubeflow/trainer#956: never two pods of one index; an Event says at once which is lost."""
     job = training.type("Worker", 2, "OnFailure").settle().runs().settle().leaves("worker-1").settle()
-    assert job.state != "Running"
+    told = "pod job-worker-1 (Worker 1) was deleted: it is replaced."
+    assert (job.state, job.events[-1]) == ("Restarting", ("Warning", "JobRestarting", told))
+    assert job.message == "pod job-worker-1 (Worker 1) is being deleted and is being replaced."
     assert [name for name in job.created if name != "job"] == ["job-worker-0", "job-worker-1"]
     assert job.replica("Worker")["active"] == 2
+    assert job.later(600).settle().names == ["worker-0", "worker-1"]
     assert job.vanishes("worker-1").settle().names == ["worker-0", "worker-1"]
+    assert (job.status["restarts"], job.status.get("restartsCounted", 0)) == (1, 0)
 
 
 def test_a_lost_node_makes_the_pod_no_running_one(training):
-    job = training.type("Worker", 1).settle().runs().settle()
+    """kubeflow/trainer#956"""
+    job = training.type("Worker", 2, "OnFailure").settle().runs().settle()
     job.pod("worker-0")["status"]["reason"] = "NodeLost"
-    assert job.settle().state == "Pending"
+    assert (job.settle().state, job.reason, job.replica("Worker")["active"]) == ("Pending", "NodeLost", 1)
+    told = ("Warning", "NodeLost", "pod job-worker-0 (Worker 0): the node does not answer.")
+    assert job.events[-1] == told
+    assert "pending" not in job.replica("Worker")
+    del job.pod("worker-0")["status"]["reason"]
+    assert job.settle().state == "Running"
+    job.pod("worker-0")["status"]["reason"] = "NodeLost"
+    job.leaves("worker-0").settle()
+    assert (job.state, job.status["restartHistory"][-1]["reason"]) == ("Restarting", "NodeLost")
+    assert job.vanishes("worker-0").settle().names == ["worker-0", "worker-1"]
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("Never", (FAIL, 0)), ("OnFailure", (REPLACE, 0))])
+def test_an_eviction_is_one_whether_or_not_the_end_of_its_container_is_seen(pytorch, policy, expected):
+    """kubernetes-sigs/kueue#4406"""
+    job = started(pytorch, policy).leaves("worker-0")
+    job.pod("worker-0")["status"]["conditions"] = [
+        {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    ]
+    assert outcome(job.settle()) == expected
+
+
+def test_a_pod_scaled_away_and_wanted_again_is_not_lost(training):
+    """kubeflow/trainer#2070"""
+    job = training.type("Worker", 2, "OnFailure").settle().runs().settle()
+    job.slow_deletes = True
+    job.scale("Worker", 1).settle()
+    job.scale("Worker", 2).settle().ends("worker-1", 143).settle()
+    assert (job.status["restarts"], job.status["replicaStatuses"]["Worker"].get("failed", 0)) == (0, 0)
+    job.slow_deletes = False
+    job.vanishes("worker-1").settle().runs().settle()
+    assert (job.state, job.status["restarts"]) == ("Running", 0)
+
+
+def test_one_pods_fatal_failure_does_not_hide_behind_anothers_restart(training):
+    """kubedl-io/kubedl#36"""
+    rules = [{"codes": [9], "action": "RestartJob"}]
+    job = training.type("Worker", 3, "ExitCode").policy(exitCodeRules=rules).settle().runs().settle()
+    job.ends("worker-0", 137).ends("worker-1", 9).ends("worker-2", 1).settle()
+    assert (job.state, job.reason, job.replica("Worker")["failed"]) == ("Failed", "PermanentExitCode", 3)
+
+
+def test_restarting_the_whole_job_keeps_the_restarts_made_in_place(training):
+    rules = [{"codes": [9], "action": "RestartJob"}]
+    job = training.type("Worker", 2, "OnFailure").policy(exitCodeRules=rules, backoffLimit=9).settle().runs()
+    job.restarts_in_place("worker-1", 3).settle().ends("worker-0", 9).settle()
+    assert (job.status["restarts"], job.status["restartsCounted"]) == (4, 4)
+
+
+def test_more_failures_than_the_status_may_list_are_counted_one_after_the_other(training):
+    """nolar/kopf#1087: the size of a status is bounded."""
+    job = training.type("Worker", 600, "ExitCode").settle().runs().settle()
+    for index in range(600):
+        job.ends(f"worker-{index}", 137)
+    job.step()
+    assert len(job.status["pendingRestarts"]) == 500
+    job.settle()
+    assert (job.status["restartsCounted"], len(job.names), job.state) == (600, 600, "Restarting")
+
+
+@pytest.mark.parametrize("ahead", [0, 3600])
+def test_no_delay_is_longer_than_the_longest_whatever_the_clocks_say(training, ahead):
+    job = training.type("Worker", 1, "ExitCode").settle().runs().ends("worker-0", 137).settle()
+    first = job.uid("worker-0")
+    job.later(ahead).runs().ends("worker-0", 137).later(-ahead).settle()  # the node's clock runs ahead of ours
+    job.later(-86400).settle()
+    assert job.later(10).settle().uid("worker-0") != first
+
+
+@pytest.mark.parametrize(
+    ("policy", "index", "expected"),
+    [("Always", 1, (REPLACE, 1)), (None, 0, (FAIL, 0))],
+    ids=["a sidecar", "an ordinary init container"],
+)
+def test_which_init_containers_code_counts(training, policy, index, expected):
+    """kubernetes/kubernetes#121319: a sidecar is an init container that is restarted always."""
+    inits = [{"name": "setup", "image": "i"}, {"name": "proxy", "image": "i", "restartPolicy": "Always"}]
+    job = training.type("Worker", 1, "ExitCode", initContainers=inits).settle()
+    name = inits[index]["name"]
+    ended = {"name": name, "state": {"terminated": {"exitCode": 2}}, "restartCount": 0}
+    assert outcome(job.fails("worker-0", initContainerStatuses=[ended]).settle()) == expected
+
+
+def test_a_container_that_has_run_before_hides_the_codes_of_init_containers(training):
+    job = training.type("Worker", 1, "ExitCode", initContainers=[{"name": "setup", "image": "i"}]).settle().runs()
+    done = {"name": "setup", "state": {"terminated": {"exitCode": 2}}}
+    main = {"name": "main", "state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 3}}, "restartCount": 1}
+    job.fails("worker-0", initContainerStatuses=[done], containerStatuses=[main]).settle()
+    assert outcome(job) == (REPLACE, 2)
 
 
 @pytest.mark.parametrize("written", ["1" * 5000, "¹", "-1", "x"])

@@ -30,6 +30,7 @@ class World:
         self.obstacle: Obstacle | None = None
         self.faults: tuple[str, ...] = ()
         self.wake: datetime | None = None
+        self.slow_deletes = False
         metadata = {"name": "job", "namespace": "ns", "uid": "job-uid", "generation": 1}
         self.job: JSON = {"metadata": metadata, "spec": {kind.spec_key: {}}, "status": {}}
 
@@ -92,6 +93,9 @@ class World:
         assert isinstance(action, Delete)
         held = self.pods if action.resource == "pods" else self.services
         assert held[action.name]["metadata"]["uid"] == action.uid
+        if self.slow_deletes and action.resource == "pods":
+            self.leaves(action.name.removeprefix("job-"))
+            return True
         del held[action.name]
         return True
 
