@@ -23,6 +23,10 @@ JSON = dict[str, Any]
 RESOURCES: dict[str, Resource] = {"pods": PODS, "services": SERVICES}
 COMPONENT = "signalbox-controller"
 LONGEST_MESSAGE = 1024
+PASSING = (401, 408, 409, 429)
+"""4xx that say nothing against the object itself; a 409 that is no taken name passes too."""
+LEAVING = Obstacle("", "")
+"""The name is taken by something on its way out: nothing to show, but to be waited for."""
 
 
 class Stop(Exception):  # noqa: N818 - not an error: the job, or its namespace, is going away
@@ -49,39 +53,53 @@ def actions(port: Port, job: Job, resource: Resource, wanted: Iterable[Action]) 
             if obstacle := _create(port, job, action):
                 return obstacle
         elif isinstance(action, Delete):
-            _delete(port, RESOURCES[action.resource].path(job.namespace, action.name), action.uid)
+            path = RESOURCES[action.resource].path(job.namespace, action.name)
+            _delete(port, path, action.uid, grace_seconds=0 if action.force else None)
         elif isinstance(action, DeleteJob):
             _delete(port, resource.path(job.namespace, job.name), job.uid)
     return None
 
 
 def status(port: Port, job: Mapping[str, Any], resource: Resource, wanted: JSON) -> JSON | None:
-    """Writes the status of the job as stored and returns the answer; None when it has changed meanwhile or is gone."""
+    """Writes the status of the job as stored and returns the answer; None when it has changed meanwhile.
+
+    Raises ``Stop`` when the job is gone.
+    """
     metadata = mapping(job.get("metadata"))
     path = resource.path(metadata["namespace"], metadata["name"], "status")
     try:
         return port.kube.replace(path, {**job, "status": wanted})
-    except (errors.Conflict, errors.NotFound):
+    except errors.Conflict:
         return None
+    except errors.NotFound as error:
+        raise Stop from error
 
 
 def event(port: Port, job: Job, told: Event, now: datetime) -> None:
-    """One Event object for each job, reason and message; an aggregate one counts its repetitions."""
+    """One Event object for each job, reason and subject, which counts its repetitions."""
     path = EVENTS.path(job.namespace)
     manifest = event_manifest(job, told, now)
     try:
         port.saw_event(port.kube.create(path, manifest))
     except errors.AlreadyExists:
-        if told.aggregate:
-            _count(port, EVENTS.path(job.namespace, manifest["metadata"]["name"]), now)
+        _count(port, EVENTS.path(job.namespace, manifest["metadata"]["name"]), manifest["message"], now)
     except (errors.Forbidden, errors.NotFound):  # the namespace is going away
         return
 
 
+def notice(port: Port, job: Job, told: Event, now: datetime) -> None:
+    """An Event of something that lasts: the one object is made once and counts nothing."""
+    try:
+        port.saw_event(port.kube.create(EVENTS.path(job.namespace), event_manifest(job, told, now)))
+    except (errors.AlreadyExists, errors.Forbidden, errors.NotFound):
+        return
+
+
 def event_manifest(job: Job, told: Event, now: datetime) -> JSON:
-    """A core/v1 Event whose name follows from what it says, so that telling it twice makes one object."""
+    """A core/v1 Event whose name follows from its subject, so that telling it twice makes one object."""
     message = told.message[:LONGEST_MESSAGE]
-    digest = hashlib.sha256(f"{job.uid}/{told.reason}/{message}".encode()).hexdigest()[:16]
+    subject = message if told.subject is None else told.subject
+    digest = hashlib.sha256(f"{job.uid}/{told.reason}/{subject}".encode()).hexdigest()[:16]
     stamp = times.written(now)
     return {
         "apiVersion": "v1",
@@ -105,10 +123,10 @@ def event_manifest(job: Job, told: Event, now: datetime) -> JSON:
     }
 
 
-def _count(port: Port, path: str, now: datetime) -> None:
+def _count(port: Port, path: str, message: str, now: datetime) -> None:
     try:
         count = int(port.kube.get(path).get("count") or 1) + 1
-        change = {"count": count, "lastTimestamp": times.written(now)}
+        change = {"count": count, "lastTimestamp": times.written(now), "message": message}
         port.saw_event(port.kube.patch(path, change, kind="merge"))
     except errors.NotFound:  # Events expire
         return
@@ -120,33 +138,42 @@ def _create(port: Port, job: Job, action: Create) -> Obstacle | None:
         port.saw_child(action.resource, port.kube.create(resource.path(job.namespace), action.manifest))
     except errors.AlreadyExists:
         return _taken(port, job, action)
-    except errors.Forbidden as error:
-        if "being terminated" in error.message:
-            raise Stop from error
-        reason = "QuotaExceeded" if "exceeded quota" in error.message else "CreateRefused"
-        return Obstacle(reason, error.message)
-    except errors.Invalid as error:
-        return Obstacle("CreateRefused", error.message)
     except errors.NotFound as error:
         raise Stop from error
+    except errors.KubeError as error:
+        return _refused(error)
     return None
 
 
+def _refused(error: errors.KubeError) -> Obstacle:
+    """What the server, a quota or anybody's admission policy says against a child; passing trouble is raised again."""
+    if "being terminated" in error.message:
+        raise Stop from error
+    lasting = 400 <= error.status < 500 and error.status not in PASSING
+    if not (lasting or isinstance(error, errors.Forbidden | errors.Invalid)) and "webhook" not in error.message:
+        raise error
+    reason = "QuotaExceeded" if "exceeded quota" in error.message else "CreateRefused"
+    return Obstacle(reason, error.message)
+
+
 def _taken(port: Port, job: Job, action: Create) -> Obstacle | None:
-    """The name exists: ours (adopt it), on its way out (wait quietly), or a stranger's (kubernetes-sigs/jobset#18)."""
+    """The name exists: ours (adopt it), on its way out (wait quietly), or a stranger's (kubernetes-sigs/jobset#18).
+
+    No watch tells when a stranger's object is gone.
+    """
     resource = RESOURCES[action.resource]
     name = action.manifest["metadata"]["name"]
     path = resource.path(job.namespace, name)
     try:
         found = port.kube.get(path)
     except errors.NotFound:
-        return None
+        return LEAVING
     metadata = mapping(found.get("metadata"))
     if owner_uid(found) == job.uid:
         port.saw_child(action.resource, _labelled(port, path, action, found))
         return None
     if metadata.get("deletionTimestamp") is not None:
-        return None
+        return LEAVING
     owner = mapping(controller_of(found))
     whose = f"{owner['kind']} {owner.get('name')}" if owner.get("kind") else "nobody we know"
     return Obstacle("NameConflict", f"{resource.kind} {name} exists and belongs to {whose}.")
@@ -161,9 +188,9 @@ def _labelled(port: Port, path: str, action: Create, found: JSON) -> JSON:
     return port.kube.patch(path, {"metadata": {"labels": labels}}, kind="merge")
 
 
-def _delete(port: Port, path: str, uid: str) -> None:
+def _delete(port: Port, path: str, uid: str, *, grace_seconds: int | None = None) -> None:
     try:
-        port.kube.delete(path, uid=uid)
+        port.kube.delete(path, uid=uid, grace_seconds=grace_seconds)
     except (errors.NotFound, errors.Conflict):  # gone, or another object has the name
         return
 

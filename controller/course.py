@@ -33,6 +33,7 @@ class Course:
     facts: Facts = field(default_factory=Facts)
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
+    notices: tuple[Event, ...] = ()
     wake: datetime | None = None
     settled: bool = False
     ours: bool = True
@@ -124,6 +125,9 @@ class Course:
 
     def tells(self, *events: Event) -> "Course":
         return replace(self, events=(*self.events, *events))
+
+    def notes(self, *notices: Event) -> "Course":
+        return replace(self, notices=(*self.notices, *notices))
 
     def wakes(self, at: datetime | None) -> "Course":
         if at is None or (self.wake is not None and self.wake <= at):

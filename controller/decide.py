@@ -29,10 +29,10 @@ def invalid(course: Course, now: datetime) -> Course:  # noqa: ARG001
 POLICIES: tuple[Policy, ...] = (
     foreign,
     endings.ended,
-    invalid,
     success.accounted,
     success.succeeded,
     endings.suspended,
+    invalid,
     endings.started,
     endings.expired,
     restart.failed,
@@ -49,6 +49,7 @@ def decide(kind: JobKind, seen: Snapshot, now: datetime) -> Plan:
             break
     if not course.ours:
         return Plan()
+    course = endings.forced(course, now)
     wanted = status.compose(course, now)
     events = (*course.events, *status.transition(course.job, wanted))
-    return Plan(actions=course.actions, status=wanted, events=events, wake=course.wake)
+    return Plan(actions=course.actions, status=wanted, events=events, notices=course.notices, wake=course.wake)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from controller.children import PODS, SERVICES
 from controller.course import Course
@@ -13,6 +13,9 @@ from controller.success import deadline
 from schemas import conditions, times
 from schemas.job import integer, mapping, text
 
+SKEW = timedelta(seconds=60)
+"""How far clocks may differ without anyone being told."""
+IN_FUTURE = "status.completionTime {} is in the future: ttlSecondsAfterFinished counts from then."
 NO_GANG_SCHEDULER = "runPolicy.schedulingPolicy has no effect: no gang scheduler is set."
 
 
@@ -108,7 +111,31 @@ def _after_ttl(course: Course, end: conditions.Condition, now: datetime) -> Cour
     """The job itself goes at its completion plus the TTL, computed anew each time (kubeflow/trainer#1533)."""
     ttl = integer(course.job.run_policy.get("ttlSecondsAfterFinished"))
     finished = course.ledger.completion or times.parse(end.get("lastTransitionTime"))
-    if ttl is None or finished is None or course.job.suspended:
+    if ttl is None or finished is None:
         return course
-    due = finished + timedelta(seconds=max(ttl, 0))
-    return course.does(DeleteJob()) if now >= due else course.wakes(due)
+    if finished > now + SKEW:
+        course = course.notes(Event("Warning", "CompletionInFuture", IN_FUTURE.format(times.written(finished))))
+    due = _after(finished, ttl)
+    return course.does(DeleteJob(due)) if now >= due else course.wakes(due)
+
+
+def _after(moment: datetime, seconds: int) -> datetime:
+    try:
+        return moment + timedelta(seconds=max(seconds, 0))
+    except OverflowError:  # beyond the year 9999
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def forced(course: Course, now: datetime) -> Course:
+    """A pod that is still there long after its grace period goes without its kubelet's consent, if the administrator
+    allows that: only then can its index have a new one (kubeflow/trainer#956).
+    """
+    patience = course.seen.force_delete_after
+    if patience is None:
+        return course
+    for pod in course.pods:
+        if pod.gone_by is None:
+            continue
+        due = _after(pod.gone_by, int(patience.total_seconds()))
+        course = course.wakes(due) if now < due else course.does(Delete(PODS, pod.name, pod.uid, force=True))
+    return course

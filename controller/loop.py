@@ -3,16 +3,16 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import structlog
 
-from controller import apply, build, ledger, metrics
-from controller.apply import Port, Stop
+from controller import apply, build, metrics
+from controller.apply import LEAVING, Port, Stop
 from controller.clock import Clock
 from controller.decide import decide
-from controller.plan import Create, DeleteJob, Event, Obstacle, Plan
+from controller.plan import Create, Delete, DeleteJob, Event, Obstacle, Plan
 from controller.settings import Settings
 from controller.snapshot import Reader
 from controller.status import is_only_counts
@@ -21,7 +21,9 @@ from kube.queue import WorkQueue
 from kube.raw import RawKube
 from kube.resources import PODS, Resource
 from kube.store import Store
-from schemas.job import Job, mapping, text
+from schemas import times
+from schemas.conditions import BLOCKED
+from schemas.job import Job, mapping, sequence, text
 from schemas.kinds import JobKind
 from schemas.records import Recorder
 
@@ -29,8 +31,11 @@ JSON = dict[str, Any]
 log = structlog.get_logger()
 
 FIRST_RETRY = 5.0
+FIRST_LOOK = 1.0
+"""Seconds until a name is tried again whose holder is on its way out."""
 LONGEST_RETRY = 60.0
 HISTORY_LOOK = 2.0
+FORCED = "Pod {} did not go within its grace period and was force-deleted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +73,13 @@ class Loop:
         self.queue: WorkQueue[Key] = WorkQueue()
         self.jobs = {kind: Store() for kind in self.kinds}
         self.pods, self.services = Store(), Store()
-        self.reader = Reader(self.pods, self.services)
+        self.reader = Reader(self.pods, self.services, force_delete_after=self.settings.force_delete_after)
         self.port = Port(self.kube, self.saw_child, self.recorder.saw_event)
         self.acting = False
         """Whether this process leads: a standby keeps its stores and its queue, and writes and records nothing."""
         self._unconfirmed: set[Key] = set()
         self._held: dict[Key, Held] = {}
+        self._noted: dict[Key, set[Event]] = {}
         self._counts_due: dict[Key, float] = {}
         self._lock = threading.Lock()
 
@@ -196,6 +202,7 @@ class Loop:
         if plan.status is None:
             return
         plan = self._acted(key, job, plan, now)
+        self._note(key, job, plan, now)
         self._write(key, job, plan, now)
         self._wake(key, plan, now)
 
@@ -216,47 +223,67 @@ class Loop:
             return plan
         view = Job(key.kind, job)
         obstacle = apply.actions(self.port, view, resource_of(key.kind), actions)
+        for gone in actions:
+            if isinstance(gone, Delete) and gone.force:
+                apply.event(self.port, view, Event("Warning", "ForceDeleted", FORCED.format(gone.name)), now)
         if not any(isinstance(action, Create) for action in actions):
             return plan
-        self._hold(key, obstacle)
-        seen = self.reader.read(key.kind, job, tried=True, obstacle=obstacle)
-        again = decide(key.kind, seen, now)
-        if obstacle:
-            told = Event("Warning", obstacle.reason, obstacle.message, aggregate=True)
-            apply.event(self.port, view, told, now)
+        self._hold(key, job, obstacle)
+        shown = None if obstacle is LEAVING else obstacle
+        again = decide(key.kind, self.reader.read(key.kind, job, tried=obstacle is not LEAVING, obstacle=shown), now)
+        if shown:
+            apply.event(self.port, view, Event("Warning", shown.reason, shown.message, subject=""), now)
         return again
+
+    def _note(self, key: Key, job: JSON, plan: Plan, now: datetime) -> None:
+        """Tells of what lasts, once in the life of this process."""
+        noted = self._noted.setdefault(key, set()) if plan.notices else set()
+        for told in plan.notices:
+            if told not in noted:
+                apply.notice(self.port, Job(key.kind, job), told, now)
+                noted.add(told)
 
     def _may(self, key: Key, job: JSON, action: object) -> bool:
         if isinstance(action, Create):
             held = self._held.get(key)
             return held is None or held.until <= self.clock.monotonic()
         if isinstance(action, DeleteJob):
-            return self._is_saved(key, job)
+            return self._is_saved(key, job, action.due)
         return True
 
-    def _is_saved(self, key: Key, job: JSON) -> bool:
+    def _is_saved(self, key: Key, job: JSON, due: datetime) -> bool:
         """TTL waits for the saved row of the history, but not for ever (argoproj/argo-workflows#3880)."""
         metadata = mapping(job.get("metadata"))
         if self.recorder.saved(text(metadata.get("uid")), text(metadata.get("resourceVersion"))):
             return True
-        waited = self.clock.now() - _completed(key.kind, job, self.clock.now())
-        if waited.total_seconds() > _ttl(job) + self.settings.history_grace:
+        if (self.clock.now() - due).total_seconds() > self.settings.history_grace:
             metrics.UNSAVED.inc()
             return True
         self.queue.add_after(key, HISTORY_LOOK)
         return False
 
-    def _hold(self, key: Key, obstacle: Obstacle | None) -> None:
-        """After an obstacle creates wait longer each time, whatever wakes the job meanwhile."""
+    def _hold(self, key: Key, job: JSON, obstacle: Obstacle | None) -> None:
+        """After an obstacle creates wait longer each time, whatever wakes the job meanwhile.
+
+        A job that has long been blocked waits long from the first try of a new process
+        (apache/spark-kubernetes-operator#847).
+        """
         with self._lock:
             if obstacle is None:
                 self._held.pop(key, None)
                 return
             held = self._held.setdefault(key, Held())
-            wait = min(FIRST_RETRY * 2**held.times, LONGEST_RETRY)
+            first = FIRST_LOOK if obstacle is LEAVING else FIRST_RETRY
+            wait = min(max(first * 2 ** min(held.times, 10), self._blocked_for(job)), LONGEST_RETRY)
             held.times += 1
             held.until = self.clock.monotonic() + wait
         self.queue.add_after(key, wait)
+
+    def _blocked_for(self, job: JSON) -> float:
+        rows = (mapping(item) for item in sequence(mapping(job.get("status")).get("conditions")))
+        since = next((row for row in rows if (row.get("type"), row.get("status")) == (BLOCKED, "True")), {})
+        moment = times.parse(since.get("lastTransitionTime"))
+        return (self.clock.now() - moment).total_seconds() if moment else 0.0
 
     def _write(self, key: Key, job: JSON, plan: Plan, now: datetime) -> None:
         wanted = plan.status
@@ -294,6 +321,7 @@ class Loop:
         with self._lock:
             self._held.pop(key, None)
             self._counts_due.pop(key, None)
+            self._noted.pop(key, None)
         self._unconfirmed.discard(key)
         self.queue.forget(key)
 
@@ -309,12 +337,3 @@ def _uid(job: Mapping[str, Any]) -> str:
 
 def _named(key: Key) -> JSON:
     return {"kind": key.kind.kind, "namespace": key.namespace, "job": key.name}
-
-
-def _completed(kind: JobKind, job: JSON, otherwise: datetime) -> datetime:
-    return ledger.read(Job(kind, job)).completion or otherwise
-
-
-def _ttl(job: JSON) -> float:
-    ttl = mapping(mapping(job.get("spec")).get("runPolicy")).get("ttlSecondsAfterFinished")
-    return timedelta(seconds=ttl).total_seconds() if isinstance(ttl, int) else 0.0

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from controller.plan import Obstacle, Snapshot
@@ -25,9 +26,10 @@ class Checked:
 class Reader:
     """Makes snapshots; remembers what the spec of each job gave, so that it is checked once for each generation."""
 
-    def __init__(self, pods: Store, services: Store) -> None:
+    def __init__(self, pods: Store, services: Store, *, force_delete_after: float | None = None) -> None:
         self._pods = pods
         self._services = services
+        self._patience = None if force_delete_after is None else timedelta(seconds=force_delete_after)
         self._checked: dict[str, Checked] = {}
 
     def read(self, kind: JobKind, job: JSON, *, tried: bool = False, obstacle: Obstacle | None = None) -> Snapshot:
@@ -41,6 +43,7 @@ class Reader:
             faults=checked.faults,
             tried=tried,
             obstacle=obstacle,
+            force_delete_after=self._patience,
         )
 
     def forget(self, uid: str) -> None:

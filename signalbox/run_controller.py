@@ -46,6 +46,11 @@ LEASE = "signalbox-controller"
     "--status-interval", type=click.FloatRange(min=0), default=1.0, help="Seconds a change of counts alone waits."
 )
 @certificate_options
+@click.option(
+    "--force-delete-after",
+    type=click.FloatRange(min=0),
+    help="Seconds after its grace period at which a pod that does not go is force-deleted. Absent: never.",
+)
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning", "error"]))
 def controller(**options: Any) -> None:
     """Create the pods of jobs and keep their status, until SIGTERM."""
@@ -78,6 +83,7 @@ def _run(options: dict[str, Any]) -> None:
         workers=options["workers"],
         status_interval=options["status_interval"],
         history_grace=options["history_grace"],
+        force_delete_after=options["force_delete_after"],
     )
     recorder = _recorder(options["history_url"], options["region"])
     run = Run(Loop(kube, KINDS, recorder, settings))

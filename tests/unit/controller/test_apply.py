@@ -72,10 +72,13 @@ def test_what_was_created_is_known_at_once():
         (errors.Forbidden("admission webhook denied: label cost-center required"), "CreateRefused"),
         (errors.Forbidden("cannot set blockOwnerDeletion"), "CreateRefused"),
         (errors.Invalid("spec.containers[0].name: Required"), "CreateRefused"),
+        (errors.ServerError("teapot", status=418), "CreateRefused"),
+        (errors.Conflict('admission webhook "p" denied the request: no', status=409), "CreateRefused"),
+        (errors.ServerError('failed calling webhook "p": refused', status=500), "CreateRefused"),
     ],
 )
 def test_a_refused_create_is_an_obstacle(error, obstacle):
-    """PaddleFlow/paddle-operator#43, kyverno/kyverno#16477"""
+    """PaddleFlow/paddle-operator#43, kyverno/kyverno#16477, kubeflow/trainer#1552 (blockOwnerDeletion)"""
     assert Seen(create=error).does(CREATE) == Obstacle(obstacle, error.message)
 
 
@@ -87,7 +90,16 @@ def test_a_namespace_that_goes_away_is_final(error):
         Seen(create=error).does(CREATE)
 
 
-@pytest.mark.parametrize("error", [errors.Unreachable("x"), errors.ServerError("x"), errors.TooManyRequests("x")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.Unreachable("x"),
+        errors.ServerError("etcdserver: request timed out", status=500),
+        errors.ServerError("Unauthorized", status=401),
+        errors.TooManyRequests("x", status=429),
+        errors.Conflict("x", status=409),
+    ],
+)
 def test_passing_trouble_is_raised(error):
     with pytest.raises(type(error)):
         Seen(create=error).does(CREATE)
@@ -100,16 +112,19 @@ TAKEN = errors.AlreadyExists("exists")
     ("found", "obstacle"),
     [
         (POD, None),
-        (other(), "Pod job-worker-0 exists and belongs to PyTorchJob other."),
-        ({"metadata": {"name": "job-worker-0"}}, "Pod job-worker-0 exists and belongs to nobody we know."),
-        (other(deletionTimestamp="2026-01-01T00:00:00Z"), None),
-        (errors.NotFound("gone meanwhile"), None),
+        (other(), Obstacle("NameConflict", "Pod job-worker-0 exists and belongs to PyTorchJob other.")),
+        (
+            {"metadata": {"name": "job-worker-0"}},
+            Obstacle("NameConflict", "Pod job-worker-0 exists and belongs to nobody we know."),
+        ),
+        (other(deletionTimestamp="2026-01-01T00:00:00Z"), apply.LEAVING),
+        (errors.NotFound("gone meanwhile"), apply.LEAVING),
     ],
 )
 def test_a_name_that_is_taken(found, obstacle):
     """kubernetes-sigs/jobset#18: neither adopted nor counted, and told."""
     seen = Seen(create=TAKEN, get=found)
-    assert seen.does(CREATE) == (Obstacle("NameConflict", obstacle) if obstacle else None)
+    assert seen.does(CREATE) == obstacle
     assert len(seen.children) == (1 if found is POD else 0)
 
 
@@ -130,31 +145,47 @@ def test_the_first_obstacle_ends_the_list():
 @pytest.mark.parametrize("error", [None, errors.NotFound("x"), errors.Conflict("uid")])
 def test_deletes_name_the_uid_and_take_gone_for_done(error):
     seen = Seen(delete=error or {})
-    assert seen.does(Delete("pods", "job-worker-0", "u"), DeleteJob()) is None
+    forced = Delete("pods", "job-worker-1", "v", force=True)
+    assert seen.does(Delete("pods", "job-worker-0", "u"), forced, DeleteJob(NOW)) is None
     assert [(path, kwargs) for _, path, _, kwargs in seen.kube.calls] == [
-        ("/api/v1/namespaces/ns/pods/job-worker-0", {"uid": "u"}),
-        ("/apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/job", {"uid": "job-uid"}),
+        ("/api/v1/namespaces/ns/pods/job-worker-0", {"uid": "u", "grace_seconds": None}),
+        ("/api/v1/namespaces/ns/pods/job-worker-1", {"uid": "v", "grace_seconds": 0}),
+        ("/apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/job", {"uid": "job-uid", "grace_seconds": None}),
     ]
 
 
-@pytest.mark.parametrize("error", [errors.Conflict("changed"), errors.NotFound("gone")])
-def test_a_status_that_lost_the_race_is_not_written(error):
+def test_a_status_that_lost_the_race_is_not_written():
     """kubeflow/trainer#1492"""
-    assert apply.status(Seen(replace=error).port, dict(JOB.raw), RESOURCE, {}) is None
+    assert apply.status(Seen(replace=errors.Conflict("changed")).port, dict(JOB.raw), RESOURCE, {}) is None
 
 
-def test_an_event_is_named_after_what_it_says():
-    first, second = (apply.event_manifest(JOB, Event("Warning", "R", text), NOW) for text in ("a", "b"))
-    assert first == apply.event_manifest(JOB, Event("Warning", "R", "a"), NOW)
-    assert first["metadata"]["name"] != second["metadata"]["name"]
+def test_a_status_of_a_job_that_is_gone_is_nothing_more_to_do():
+    """kubeflow/trainer#1492"""
+    with pytest.raises(Stop):
+        apply.status(Seen(replace=errors.NotFound("gone")).port, dict(JOB.raw), RESOURCE, {})
+
+
+@pytest.mark.parametrize(
+    ("subject", "same"), [(None, False), ("", True), ("x", True)], ids=["the message", "the reason", "one subject"]
+)
+def test_what_makes_two_events_the_same(subject, same):
+    """VictoriaMetrics/operator#2113"""
+    first, second = (apply.event_manifest(JOB, Event("Warning", "R", text, subject), NOW) for text in ("a", "b"))
+    assert first == apply.event_manifest(JOB, Event("Warning", "R", "a", subject), NOW)
+    assert (first["metadata"]["name"] == second["metadata"]["name"]) is same
     assert first["involvedObject"]["uid"] == "job-uid"
 
 
-@pytest.mark.parametrize(("aggregate", "calls"), [(True, ["create", "get", "patch"]), (False, ["create"])])
-def test_a_repeated_event_is_counted_or_left(aggregate, calls):
+def test_a_repeated_event_is_counted_and_says_the_latest():
     """apache/spark-kubernetes-operator#847"""
     seen = Seen(create=TAKEN, get={"count": 4}, patch={"count": 5})
-    apply.event(seen.port, JOB, Event("Warning", "R", "m", aggregate=aggregate), NOW)
-    assert [verb for verb, *_ in seen.kube.calls] == calls
-    if aggregate:
-        assert seen.kube.calls[-1][2][0]["count"] == 5
+    apply.event(seen.port, JOB, Event("Warning", "R", "used: pods=2", ""), NOW)
+    assert [verb for verb, *_ in seen.kube.calls] == ["create", "get", "patch"]
+    change = seen.kube.calls[-1][2][0]
+    assert (change["count"], change["message"]) == (5, "used: pods=2")
+
+
+def test_a_notice_is_not_counted():
+    seen = Seen(create=TAKEN)
+    apply.notice(seen.port, JOB, Event("Warning", "R", "m"), NOW)
+    assert [verb for verb, *_ in seen.kube.calls] == ["create"]

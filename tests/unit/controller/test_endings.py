@@ -1,6 +1,10 @@
 """Deadline, TTL, suspension, success and scaling."""
 
+from datetime import timedelta
+
 import pytest
+
+from controller.plan import Obstacle
 
 
 @pytest.mark.parametrize("policy", ["All", "Running", "None"])
@@ -170,8 +174,6 @@ def test_scaling_up_and_down(training):
 
 def test_an_obstacle_is_shown_and_passes(training):
     """PaddleFlow/paddle-operator#43"""
-    from controller.plan import Obstacle
-
     job = training.type("Worker", 2)
     job.obstacle = Obstacle("QuotaExceeded", "exceeded quota: pods=2")
     job.step()
@@ -180,3 +182,116 @@ def test_an_obstacle_is_shown_and_passes(training):
     job.obstacle = None
     job.settle()
     assert (len(job.names), job.condition("Blocked")["status"], job.status["restarts"]) == (2, "False", 0)
+
+
+def test_a_pod_that_does_not_go_is_force_deleted_once(training):
+    """kubeflow/trainer#956"""
+    job = training.type("Worker", 2, "OnFailure").settle().runs().settle()
+    first = job.uid("worker-1")
+    job.leaves("worker-1", grace=30).later(10**6).settle()
+    assert job.uid("worker-1") == first  # by default never
+    job.force_delete_after = timedelta(seconds=60)
+    job.later(30 + 59 - 10**6).settle()
+    assert (job.uid("worker-1"), (job.wake - job.now).total_seconds()) == (first, 1)
+    job.later(1).settle()
+    assert job.uid("worker-1") != first
+    assert job.created.count("job-worker-1") == 2
+
+
+def test_a_force_deleted_pod_that_finalizers_hold_is_left_to_them(training):
+    job = training.type("Worker", 1, "OnFailure").settle().runs().settle().leaves("worker-0", grace=0)
+    job.force_delete_after = timedelta(0)
+    job.later(60).settle()
+    assert (job.created.count("job-worker-0"), job.state) == (1, "Restarting")
+
+
+@pytest.mark.parametrize("ending", ["suspended", "finished"])
+def test_pods_that_do_not_go_are_force_deleted_whatever_the_job_waits_for(training, ending):
+    job = training.type("Worker", 2).settle().runs().settle().leaves("worker-1")
+    job.force_delete_after = timedelta(0)
+    job.ends("worker-0", 1) if ending == "finished" else job.policy(suspend=True)
+    job.later(60).settle()
+    assert "worker-1" not in job.names
+
+
+def test_a_completion_in_the_future_is_waited_for_with_one_warning(training):
+    job = training.type("Worker", 1).policy(ttlSecondsAfterFinished=60).settle().runs().ends("worker-0").settle()
+    job.later(-3600).settle()
+    assert job.notices == [
+        "status.completionTime 2026-01-01T12:00:00Z is in the future: ttlSecondsAfterFinished counts from then."
+    ]
+    assert not job.later(3600 + 59).settle().deleted_job
+    assert job.later(1).settle().deleted_job
+    assert len(job.notices) == 1
+
+
+def test_a_ttl_beyond_the_calendar_is_never(training):
+    job = training.type("Worker", 1).settle().runs().ends("worker-0").settle()
+    job.status["completionTime"] = "9999-12-31T23:59:59Z"
+    assert not job.policy(ttlSecondsAfterFinished=2**31 - 1).settle().deleted_job
+
+
+def test_a_finished_job_that_is_suspended_keeps_its_ttl(training):
+    """kubeflow/trainer#2159 is about jobs that have not finished: those have no TTL."""
+    job = training.type("Worker", 1).policy(ttlSecondsAfterFinished=60).settle().runs().ends("worker-0").settle()
+    assert job.policy(suspend=True).later(60).settle().deleted_job
+
+
+def test_a_suspended_job_has_no_ttl(training):
+    """kubeflow/trainer#2159"""
+    job = training.type("Worker", 1).policy(suspend=True, ttlSecondsAfterFinished=0).settle().later(9999).settle()
+    assert (job.deleted_job, job.state) == (False, "Suspended")
+
+
+def test_a_missing_completion_time_is_the_end_of_the_last_transition(training):
+    """kubeflow/trainer#1553"""
+    job = training.type("Worker", 1).policy(ttlSecondsAfterFinished=60).settle().runs().ends("worker-0").settle()
+    del job.status["completionTime"]
+    assert job.later(60).settle().deleted_job
+
+
+def test_an_obstacle_that_nobody_meets_any_more_is_over(training):
+    """With a deadline, whose timer must not keep it alive."""
+    job = training.type("Worker", 2).policy(activeDeadlineSeconds=600).settle()
+    job.obstacle = Obstacle("QuotaExceeded", "exceeded quota: pods=2")
+    job.scale("Worker", 3).step()
+    assert job.condition("Blocked")["status"] == "True"
+    job.scale("Worker", 2).settle()
+    assert job.condition("Blocked")["status"] == "False"
+
+
+@pytest.mark.parametrize("at", ["before", "after"])
+def test_an_invalid_job_can_be_suspended(training, at):
+    job = training.type("Worker", 1)
+    if at == "after":
+        job.settle().runs().settle()
+    job.faults = ("spec.x: must be y (got 1)",)
+    job.policy(suspend=True).settle()
+    assert (job.state, job.pods, job.services) == ("Suspended", {}, {})
+
+
+END = {
+    "Succeeded": lambda job: job.ends("master-0"),
+    "PyTorchJobFailed": lambda job: job.ends("master-0", 1),
+    "BackoffLimitExceeded": lambda job: job.policy(backoffLimit=0).ends("worker-0", 137),
+    "DeadlineExceeded": lambda job: job.policy(activeDeadlineSeconds=1).later(9),
+}
+EVERYONE = {"master-0", "worker-0", "worker-1", "worker-2", "worker-3"}
+
+
+@pytest.mark.parametrize("policy", ["All", "Running", "None"])
+@pytest.mark.parametrize("end", END)
+def test_every_kind_of_end_and_every_clean_pod_policy(pytorch, end, policy):
+    """kubeflow/trainer#3419, #1579, #1191: the same in every kind of end but the deadline, which stops what runs."""
+    job = pytorch.type("Master", 1, "Never").type("Worker", 4, "OnFailure").policy(cleanPodPolicy=policy)
+    job.settle().runs("master-0", "worker-0", "worker-1", "worker-2").ends("worker-1").settle()  # worker-3 is pending
+    END[end](job)
+    ended = {name for name in job.names if job.pod(name)["status"]["phase"] in ("Succeeded", "Failed")}
+    job.settle()
+    expected = {"All": set(), "Running": ended, "None": EVERYONE}[policy]
+    if end == "DeadlineExceeded":
+        expected = expected & ended
+    assert {*job.names} == expected
+    assert bool(job.services) is (policy == "None")
+    assert job.status["completionTime"]
+    assert not job.replica("Worker").get("pending") or policy == "None"

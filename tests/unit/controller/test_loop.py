@@ -22,6 +22,9 @@ class Server:
     def __init__(self):
         self.version = 10
         self.refuse_pods = ""
+        self.taken = False
+        self.conflicts = 0
+        self.job_status = {}
         self.log = []
 
     def _stored(self, body):
@@ -33,19 +36,25 @@ class Server:
         self.log.append(("create", body["kind"]))
         if body["kind"] == "Pod" and self.refuse_pods:
             raise errors.Forbidden(self.refuse_pods)
+        if body["kind"] == "Pod" and self.taken:
+            raise errors.AlreadyExists("taken")
         return self._stored(body)
 
     def replace(self, path, body):
+        if self.conflicts:
+            self.conflicts -= 1
+            raise errors.Conflict("changed")
+        self.job_status = body["status"]
         self.log.append(("status", body["status"]["phase"]))
         return self._stored(body)
 
     def get(self, path):
-        return {"count": 1}
+        return {"count": 1, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
     def patch(self, path, body, *, kind):
         return body
 
-    def delete(self, path, *, uid):
+    def delete(self, path, *, uid, grace_seconds=None):
         self.log.append(("delete", path))
 
     def count(self, what):
@@ -69,7 +78,7 @@ def loop(server, time, recorder=None, **settings):
     return Loop(server, (KIND,), recorder or NoRecorder(), Settings(**settings), time.clock())
 
 
-def stored(made, **spec):
+def stored(made, status=None, **spec):
     container = {"name": "main", "image": "i"}
     job = {
         "apiVersion": "signalbox.dev/v1",
@@ -77,7 +86,7 @@ def stored(made, **spec):
         "metadata": {"name": "job", "namespace": "ns", "uid": "u", "generation": 1, "resourceVersion": "1"},
         "spec": {"replicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}, **spec},
     }
-    made.jobs[KIND].observe(job)
+    made.jobs[KIND].observe(job | ({"status": status} if status else {}))
 
 
 def phase(made, pod_phase, version):
@@ -160,6 +169,61 @@ def test_ttl_waits_for_the_history_within_its_grace(saved, seconds, deleted):
     time.seconds += seconds
     made.reconcile(KEY)
     assert (("delete", "/apis/signalbox.dev/v1/namespaces/ns/trainingjobs/job") in server.log) is deleted
+
+
+def test_a_job_long_blocked_is_tried_seldom_by_a_new_process_too():
+    """apache/spark-kubernetes-operator#847: one Event, whose count grows at the rate of the backoff."""
+    server, time = Server(), Time()
+    server.refuse_pods = "exceeded quota"
+    for _ in range(6):  # an hour in six lives of the controller
+        made = loop(server, time)
+        stored(made, status=server.job_status)
+        for _ in range(600):
+            made.reconcile(KEY)
+            time.seconds += 1
+    assert server.count(("create", "Pod")) <= 6 + 60
+    assert server.count(("create", "Event")) == server.count(("create", "Pod"))
+
+
+def test_a_taken_name_whose_holder_leaves_is_tried_again_without_any_event():
+    """kubernetes-sigs/jobset#18"""
+    server, time = Server(), Time()
+    server.taken = True
+    made = loop(server, time)
+    stored(made)
+    made.reconcile(KEY)
+    assert made.jobs[KIND].get("ns", "job")["status"]["phase"] == "Pending"
+    assert [row["type"] for row in made.jobs[KIND].get("ns", "job")["status"]["conditions"]] == ["Created", "Pending"]
+    server.taken = False
+    time.seconds += 1
+    made.reconcile(KEY)
+    assert made.pods.get("ns", "job-worker-0")
+    assert server.count(("create", "Event")) == 0
+
+
+def test_what_lasts_is_told_once_in_the_life_of_a_process():
+    server, time = Server(), Time()
+    made = loop(server, time)
+    ended = {"type": "Failed", "status": "True", "reason": "JobFailed", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status = {"conditions": [ended], "phase": "Failed", "completionTime": "2026-01-02T00:00:00Z"}
+    stored(made, status=status, runPolicy={"ttlSecondsAfterFinished": 5})
+    for _ in range(5):
+        made.reconcile(KEY)
+    assert server.log == [("create", "Event")]
+
+
+def test_a_status_write_that_meets_a_conflict_twice_is_made_again_and_nothing_twice():
+    """kubeflow/trainer#1492"""
+    server = Server()
+    server.conflicts = 2
+    made = loop(server, Time())
+    stored(made)
+    for _ in range(4):
+        made.reconcile(KEY)
+    assert server.log.count(("create", "Pod")) == 1
+    assert server.log[-1] == ("status", "Pending")
+    assert server.count(("create", "Event")) == 0
+    assert server.conflicts == 0
 
 
 def test_a_job_that_is_gone_is_forgotten():

@@ -31,6 +31,8 @@ class World:
         self.faults: tuple[str, ...] = ()
         self.wake: datetime | None = None
         self.slow_deletes = False
+        self.force_delete_after: timedelta | None = None
+        self.notices: list[str] = []
         metadata = {"name": "job", "namespace": "ns", "uid": "job-uid", "generation": 1}
         self.job: JSON = {"metadata": metadata, "spec": {kind.spec_key: {}}, "status": {}}
 
@@ -61,6 +63,7 @@ class World:
             faults=self.faults,
             tried=tried,
             obstacle=self.obstacle if tried else None,
+            force_delete_after=self.force_delete_after,
         )
         return decide(self.kind, seen, self.now)
 
@@ -71,6 +74,7 @@ class World:
         if any(isinstance(action, Create) for action in plan.actions):
             plan = self.plan(tried=True)
         self.wake = plan.wake
+        self.notices += [notice.message for notice in plan.notices if notice.message not in self.notices]
         wrote = plan.status is not None and plan.status != self.job["status"]
         if wrote:
             self.job["status"] = deepcopy(plan.status)
@@ -93,7 +97,7 @@ class World:
         assert isinstance(action, Delete)
         held = self.pods if action.resource == "pods" else self.services
         assert held[action.name]["metadata"]["uid"] == action.uid
-        if self.slow_deletes and action.resource == "pods":
+        if self.slow_deletes and action.resource == "pods" and not action.force:
             self.leaves(action.name.removeprefix("job-"))
             return True
         del held[action.name]
