@@ -1,6 +1,7 @@
 """The reconcile loop: watches fill stores and wake keys; workers read, decide, apply and write the status."""
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +13,7 @@ from controller import apply, build, metrics
 from controller.apply import LEAVING, Port, Stop
 from controller.clock import Clock
 from controller.decide import decide
-from controller.plan import Create, Delete, DeleteJob, Event, Obstacle, Plan
+from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan
 from controller.settings import Settings
 from controller.snapshot import Reader
 from controller.status import is_only_counts
@@ -36,6 +37,8 @@ FIRST_LOOK = 1.0
 LONGEST_RETRY = 60.0
 HISTORY_LOOK = 2.0
 FORCED = "Pod {} did not go within its grace period and was force-deleted."
+DELETES_KNOWN = 4096
+"""Deletes remembered until the watch shows them; one that is forgotten is only sent twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Loop:
         self._held: dict[Key, Held] = {}
         self._noted: dict[Key, set[Event]] = {}
         self._counts_due: dict[Key, float] = {}
+        self._deleted: OrderedDict[tuple[str, bool], None] = OrderedDict()
         self._lock = threading.Lock()
 
     # --- whether this process acts
@@ -226,6 +230,7 @@ class Loop:
         for gone in actions:
             if isinstance(gone, Delete) and gone.force:
                 apply.event(self.port, view, Event("Warning", "ForceDeleted", FORCED.format(gone.name)), now)
+        self._note_deletes(actions)
         if not any(isinstance(action, Create) for action in actions):
             return plan
         self._hold(key, job, obstacle)
@@ -249,7 +254,14 @@ class Loop:
             return held is None or held.until <= self.clock.monotonic()
         if isinstance(action, DeleteJob):
             return self._is_saved(key, job, action.due)
-        return True
+        return not (isinstance(action, Delete) and (action.uid, action.force) in self._deleted)
+
+    def _note_deletes(self, actions: list[Action]) -> None:
+        """A delete is sent once, however late the watch shows it."""
+        with self._lock:
+            self._deleted |= {(action.uid, action.force): None for action in actions if isinstance(action, Delete)}
+            while len(self._deleted) > DELETES_KNOWN:
+                self._deleted.popitem(last=False)
 
     def _is_saved(self, key: Key, job: JSON, due: datetime) -> bool:
         """TTL waits for the saved row of the history, but not for ever (argoproj/argo-workflows#3880)."""

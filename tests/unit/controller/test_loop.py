@@ -309,3 +309,14 @@ def test_a_fenced_write_leaves_the_key_in_the_queue():
     server.create = fenced
     made._reconciled(KEY)
     assert made.queue.get(1) == KEY
+
+
+def test_a_delete_is_sent_once_however_late_the_watch_shows_it():
+    server = Server()
+    made = loop(server, Time())
+    stored(made)
+    made.reconcile(KEY)
+    phase(made, "Succeeded", 900)
+    for _ in range(4):
+        made.reconcile(KEY)
+    assert [entry for entry in server.log if entry[0] == "delete"] == [("delete", "/api/v1/namespaces/ns/services/job")]
