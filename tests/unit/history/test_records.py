@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from history.fields import TEXT, moment, text
 from history.models import event_info, job_info, replica_info
-from history.quantities import plus, quantity
 from history.records import STATUSES, event_record, job_record, pod_record
-from history.resources import effective
 
 TABLES = {"JobRecord": job_info, "PodRecord": replica_info, "EventRecord": event_info}
 
@@ -86,7 +84,6 @@ def test_a_running_job_has_no_end(make_job, moment):
     assert (record.gmt_job_running, record.gmt_finished, record.remark) == (moment(10), None, None)
 
 
-HOSTILE = {"cpu": "many", "x": True, "y": None, "z": 1e300, "w": 10**5000, "v": float("nan"), "u": [], "t": "1e99" * 9}
 KUBEFLOW = ("kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs")
 SIGNALBOX = ("signalbox.dev/v1", "TrainingJob", "replicaSpecs")
 
@@ -109,53 +106,6 @@ def test_resources_of_a_job(api_version, kind, key, specs, stored):
 
     resources = job_record(job).resources
     assert (resources and json.loads(resources)) == stored
-
-
-def container(requests=None, limits=None, **fields):
-    return {"name": "c", "resources": {"requests": requests or {}, "limits": limits or {}}, **fields}
-
-
-ONE = {"containers": [container({"cpu": 1})]}
-
-
-@pytest.mark.parametrize(
-    ("spec", "requests"),
-    [
-        ({"containers": [container({"cpu": 2, "memory": "10Gi"})]}, {"cpu": 2, "memory": "10Gi"}),
-        ({"containers": [container({"cpu": "0.50"})]}, {"cpu": "0.50"}),
-        ({"containers": [container({"cpu": 2}, {"gpu": 1, "cpu": 4})]}, {"gpu": 1, "cpu": 2}),
-        ({"containers": [container({"cpu": 1}), container({"cpu": "500m"})]}, {"cpu": "1500m"}),
-        ({"containers": [container({"memory": "1Gi"}), container({"memory": "512Mi"})]}, {"memory": "1536Mi"}),
-        (ONE | {"initContainers": [container({"cpu": 4})]}, {"cpu": 4}),
-        (ONE | {"initContainers": [container({"cpu": 4}, restartPolicy="Always")]}, {"cpu": "5"}),
-        (ONE | {"resources": {"requests": {"cpu": 8}}}, {"cpu": 8}),
-        ({"containers": [container(HOSTILE)]}, {}),
-        ({"containers": "none"}, {}),
-        (None, {}),
-    ],
-)
-def test_what_a_replica_asks_for(spec, requests):
-    assert effective(spec, "requests") == requests
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "both"),
-    [
-        (1, 1, "2"),
-        ("1Gi", "1Gi", "2Gi"),
-        ("1k", 1, "1001"),
-        ("100m", "1u", "101m"),
-        ("1e3", "1E", "1000000000000001000"),
-        ("1Ki", "0", "1Ki"),
-    ],
-)
-def test_sums(one, other, both):
-    assert plus({"r": one}, {"r": other}) == {"r": both}
-
-
-@pytest.mark.parametrize("value", ["", "1K", "NaN", " 1", "\uff11", "1e999", "0x1", "1_0", None, [], True])
-def test_no_quantities(value):
-    assert quantity(value) is None
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,15 @@ def parse(quantity: Quantity) -> Fraction | None:
 
 
 def spell(amount: Fraction, *, binary: bool) -> str:
-    """The canonical spelling, in units of 1024 if asked; below a thousandth it is rounded up, as Kubernetes does."""
+    """The canonical spelling, in units of 1024 if asked; exact down to the billionth that Kubernetes goes to."""
     if binary:
         for unit, size in reversed(BINARY.items()):
             if amount and (amount / size).denominator == 1:
                 return f"{amount / size}{unit}"
-    return str(amount) if amount.denominator == 1 else f"{math.ceil(amount * 1000)}m"
+    for unit in ("", "m", "u"):
+        if (amount / DECIMAL[unit]).denominator == 1:
+            return f"{amount / DECIMAL[unit]}{unit}"
+    return f"{math.ceil(amount / DECIMAL['n'])}n"
 
 
 def plus(one: Amounts, other: Amounts) -> Amounts:
