@@ -99,6 +99,7 @@ class Loop:
         known = [(kind, job) for kind, store in self.jobs.items() for job in store.values()]
         self._unconfirmed = {_key(kind, job) for kind, job in known}
         self.recorder.live_jobs(frozenset(_uid(job) for _, job in known))
+        self.recorder.live_pods(frozenset(_uid(pod) for pod in self.pods.values()))
         for kind, job in known:
             self.recorder.saw_job(job)
             self.queue.add(_key(kind, job))
@@ -343,8 +344,8 @@ def _key(kind: JobKind, job: Mapping[str, Any]) -> Key:
     return Key(kind, text(metadata.get("namespace")), text(metadata.get("name")))
 
 
-def _uid(job: Mapping[str, Any]) -> str:
-    return text(mapping(job.get("metadata")).get("uid"))
+def _uid(item: Mapping[str, Any]) -> str:
+    return text(mapping(item.get("metadata")).get("uid"))
 
 
 def _named(key: Key) -> JSON:

@@ -2,21 +2,23 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
 
 from history.fields import earliest
-from history.records import Record
-from history.store import began_first
+from history.store import Record, began_first
 
 log = structlog.get_logger("history")
 
 Key = tuple[str, str]
-"""Kind of row (job, pod, event) and UID."""
+"""Kind of row (job, pod, event, answer) and UID."""
 Build = Callable[[], Record | None]
+Details = Mapping[Key, Build | Record]
+"""Further rows that an object tells, by kind and identity."""
+MOST_DETAILS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Entry:
     """Whether the row's status is final; such entries are dropped last."""
     began: datetime | None = None
     gone_at: datetime | None = None
+    details: Details = field(default_factory=dict)
+    """Written together with the row; all that merged states told, the newest if they are too many."""
     since: float = field(default_factory=time.monotonic)
 
     @property
@@ -39,8 +43,23 @@ class Entry:
     @property
     def record(self) -> Record | None:
         """The row, with the earliest beginning that any merged state knew; None for an object without a key."""
-        record = self.content() if callable(self.content) else self.content
+        record = _built(self.content)
         return record and began_first(record, self.began)
+
+    def built(self) -> "Entry | None":
+        """The entry without raw objects; None when it gives no row."""
+        record = self.record
+        if record is None:
+            return None
+        known = {key: detail for key, raw in self.details.items() if (detail := _built(raw))}
+        return replace(self, content=record, details=known)
+
+    def records(self) -> list[Record]:
+        """All rows to be written; empty for an object without a key."""
+        built = self.built()
+        if built is None or callable(built.content):
+            return []
+        return [built.content, *(detail for detail in built.details.values() if not callable(detail))]
 
     def merged(self, other: "Entry") -> "Entry":
         """Both as one, in any order: what has ended wins, then the newer version; a deletion is kept."""
@@ -49,8 +68,17 @@ class Entry:
             newest,
             began=earliest(self.began, other.began),
             gone_at=earliest(self.gone_at, other.gone_at),
+            details=_newest({**self.details, **other.details}) if self.details else other.details,
             since=min(self.since, other.since),
         )
+
+
+def _built(content: Build | Record) -> Record | None:
+    return content() if callable(content) else content
+
+
+def _newest(details: dict[Key, Build | Record]) -> Details:
+    return dict(list(details.items())[-MOST_DETAILS:]) if len(details) > MOST_DETAILS else details
 
 
 class Backlog:
@@ -102,17 +130,17 @@ class Backlog:
             raw = [(key, entry) for key in self._raw if (entry := self._get(key))]
             self._raw.clear()
         for key, entry in raw:
-            record = self._read(key, entry)
+            built = self._read(key, entry)
             with self._lock:
-                if self._get(key) is entry and record is None:
+                if self._get(key) is entry and built is None:
                     self._delete(key)
-                elif self._get(key) is entry and record is not None:
-                    self._set(key, replace(entry, content=record))
+                elif self._get(key) is entry and built is not None:
+                    self._set(key, built)
 
-    def _read(self, key: Key, entry: Entry) -> Record | None:
+    def _read(self, key: Key, entry: Entry) -> Entry | None:
         """One object that cannot be read must not hold up all others."""
         try:
-            return entry.record
+            return entry.built()
         except Exception:
             log.exception("history cannot read an object", row=key)
             self.dropped += 1
@@ -142,6 +170,8 @@ class Backlog:
     def _shrink(self) -> bool:
         if len(self) <= self._limit:
             return True
-        self._delete(next(iter(self._open or self._precious)))
+        key = next(iter(self._open or self._precious))
+        self._delete(key)
         self.dropped += 1
+        log.warning("history drops a row", what=key[0], uid=key[1])
         return False

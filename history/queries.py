@@ -1,11 +1,36 @@
-"""The questions the history answers, as statements."""
+"""The questions about single jobs and lists of them, as statements."""
 
+import base64
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+import orjson
+from sqlalchemy import Column, ColumnElement, Select, Table, and_, func, or_, select
 
-from history.models import event_info, job_info, replica_info
+from history.models import (
+    admission_info,
+    condition_info,
+    event_info,
+    job_info,
+    object_snapshot,
+    replica_info,
+    restart_info,
+)
+
+Row = dict[str, Any]
+
+SORTS: dict[str, Column[Any]] = {
+    "created": job_info.c.gmt_created,
+    "finished": job_info.c.gmt_finished,
+    "name": job_info.c.name,
+}
+"""What lists are sorted by; a minus before it turns the order. Jobs without the value are not in that list."""
+SORT_NAMES = tuple(f"{sign}{name}" for name in SORTS for sign in ("-", ""))
+NEWEST_FIRST = (job_info.c.gmt_created.desc(), job_info.c.id.desc())
+MOST_JOBS = 100_000
+MOST_ROWS = 5_000
+"""Rows of one kind that are read for a single job or a list of refusals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +42,89 @@ class Wanted:
     name: str | None = None
     """A part of the name, in any case."""
     status: str | None = None
+    owner: str | None = None
+    tenant: str | None = None
+    region: str | None = None
+    since: datetime | None = None
+    """Created at this time (naive UTC) or later."""
+    until: datetime | None = None
+    """Created before this time (naive UTC)."""
+    deleted: bool | None = None
+    sort: str = "-created"
+    after: str | None = None
+    """A cursor: the ``next`` of the page before, of a list with the same sort."""
     limit: int = 100
 
 
 ANY = Wanted()
-NEWEST_FIRST = (job_info.c.gmt_created.desc(), job_info.c.id.desc())
+
+
+class BadCursor(ValueError):  # noqa: N818 - it reads as what it says
+    """A cursor that this version did not make, or of another sort."""
 
 
 def jobs(wanted: Wanted) -> Select[Any]:
-    """Jobs by filter, newest first."""
-    exact = {"kind": wanted.kind, "namespace": wanted.namespace, "status": wanted.status}
-    filters = [job_info.c[column] == value for column, value in exact.items() if value is not None]
+    """Jobs by filter, sorted, after the cursor."""
+    column, descending = _sort(wanted.sort)
+    order = (column.desc(), job_info.c.id.desc()) if descending else (column, job_info.c.id)
+    where = [*filters(wanted), column.is_not(None)]
+    if wanted.after is not None:
+        where.append(_behind(wanted.after, wanted.sort))
+    return select(job_info).where(*where).order_by(*order).limit(wanted.limit)
+
+
+def filters(wanted: Wanted) -> list[ColumnElement[bool]]:
+    """What must hold of the jobs wanted."""
+    exact = {
+        "kind": wanted.kind,
+        "namespace": wanted.namespace,
+        "status": wanted.status,
+        "owner": wanted.owner,
+        "tenant": wanted.tenant,
+        "deploy_region": wanted.region,
+        "deleted": None if wanted.deleted is None else int(wanted.deleted),
+    }
+    found = [job_info.c[column] == value for column, value in exact.items() if value is not None]
     if wanted.name is not None:
-        filters.append(func.lower(job_info.c.name).contains(wanted.name.lower(), autoescape=True))
-    return select(job_info).where(*filters).order_by(*NEWEST_FIRST).limit(wanted.limit)
+        found.append(func.lower(job_info.c.name).contains(wanted.name.lower(), autoescape=True))
+    if wanted.since is not None:
+        found.append(job_info.c.gmt_created >= wanted.since)
+    if wanted.until is not None:
+        found.append(job_info.c.gmt_created < wanted.until)
+    return found
+
+
+def cursor(sort: str, row: Row) -> str:
+    """What a list goes on after ``row`` with."""
+    column, _ = _sort(sort)
+    return base64.urlsafe_b64encode(orjson.dumps([sort, row[column.name], row["id"]])).decode().rstrip("=")
+
+
+def _sort(sort: str) -> tuple[Column[Any], bool]:
+    return SORTS[sort.removeprefix("-")], sort.startswith("-")
+
+
+def _behind(after: str, sort: str) -> ColumnElement[bool]:
+    """Spelled with AND and OR: MariaDB uses no index for a comparison of pairs."""
+    column, descending = _sort(sort)
+    value, last = _read(after, sort)
+    number = job_info.c.id
+    if descending:
+        return and_(column <= value, or_(column < value, number < last))
+    return and_(column >= value, or_(column > value, number > last))
+
+
+def _read(after: str, sort: str) -> tuple[Any, int]:
+    try:
+        made_for, value, last = orjson.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
+        is_time = sort.removeprefix("-") != "name"
+        value = datetime.fromisoformat(value) if is_time else str(value)
+        good = made_for == sort and isinstance(last, int) and abs(last) < 2**63 and "\0" not in str(value)
+    except (ValueError, TypeError):
+        good = False
+    if not good or (is_time and value.tzinfo is not None):
+        raise BadCursor("after: must be the `next` of a page of the same list")
+    return value, last
 
 
 def meanings(reference: str) -> tuple[ColumnElement[bool], ...]:
@@ -56,7 +150,7 @@ def pods(job_uid: str) -> Select[Any]:
     return select(replica_info).where(replica_info.c.job_id == job_uid)
 
 
-def pod_order(pod: dict[str, Any]) -> tuple[str, int, int]:
+def pod_order(pod: Row) -> tuple[str, int, int]:
     """Sort key: replica type, index (the end of the name), then the order they were first seen in."""
     index = str(pod["name"]).rpartition("-")[2]
     return pod["replica_type"] or "", int(index) if index.isascii() and index.isdigit() else -1, pod["id"]
@@ -67,4 +161,69 @@ def events(uid: str) -> Select[Any]:
     own_pods = select(replica_info.c.pod_id).where(replica_info.c.job_id == uid)
     about = or_(event_info.c.obj_uid == uid, event_info.c.obj_uid.in_(own_pods))
     order = (event_info.c.last_timestamp, event_info.c.first_timestamp, event_info.c.name)
-    return select(event_info).where(about).order_by(*order)
+    return select(event_info).where(about).order_by(*order).limit(MOST_ROWS)
+
+
+def of_job(table: Table, uid: str, *order: str) -> Select[Any]:
+    """Rows of one of our tables about a job."""
+    return select(table).where(table.c.job_id == uid).order_by(*(table.c[name] for name in order)).limit(MOST_ROWS)
+
+
+def restarts(uid: str) -> Select[Any]:
+    return of_job(restart_info, uid, "gmt_restarted", "restart_id")
+
+
+def conditions(uid: str) -> Select[Any]:
+    return of_job(condition_info, uid, "gmt_changed", "type")
+
+
+def admissions(job: Row) -> Select[Any]:
+    """The answers about a job; those from before it had a UID are known by its name and the time it was created."""
+    c = admission_info.c
+    before = and_(c.job_id.is_(None), c.name == job["name"], c.namespace == job["namespace"], c.kind == job["kind"])
+    near = and_(before, c.gmt_created >= job["gmt_created"], c.gmt_created <= (job["gmt_finished"] or c.gmt_created))
+    query = select(admission_info).where(or_(c.job_id == job["job_id"], near))
+    return query.order_by(c.gmt_created, c.review_uid).limit(MOST_ROWS)
+
+
+def answers(
+    verdict: str | None = None,
+    namespace: str | None = None,
+    user: str | None = None,
+    since: datetime | None = None,
+    limit: int = 100,
+) -> Select[Any]:
+    """The webhook's answers, newest first."""
+    c = admission_info.c
+    wanted = {c.verdict: verdict, c.namespace: namespace, c.username: user}
+    where = [column == value for column, value in wanted.items() if value is not None]
+    if since is not None:
+        where.append(c.gmt_created >= since)
+    return select(admission_info).where(*where).order_by(c.gmt_created.desc(), c.review_uid).limit(limit)
+
+
+def all_restarts(namespace: str | None = None, since: datetime | None = None, limit: int = 100) -> Select[Any]:
+    """Restarts of all jobs with the job's name, newest first."""
+    where: list[ColumnElement[bool]] = []
+    if namespace is not None:
+        where.append(job_info.c.namespace == namespace)
+    if since is not None:
+        where.append(restart_info.c.gmt_restarted >= since)
+    together = restart_info.join(job_info, job_info.c.job_id == restart_info.c.job_id)
+    columns = (*restart_info.c, job_info.c.namespace, job_info.c.name, job_info.c.kind)
+    newest_first = (restart_info.c.gmt_restarted.desc(), restart_info.c.restart_id)
+    return select(*columns).select_from(together).where(*where).order_by(*newest_first).limit(limit)
+
+
+def snapshot(uid: str) -> Select[Any]:
+    """The newest stored form of an object."""
+    c = object_snapshot.c
+    return select(object_snapshot).where(c.uid == uid).order_by(c.generation.desc()).limit(1)
+
+
+def submissions(since: datetime, after: tuple[str, int] = ("", -1), limit: int = 500) -> Select[Any]:
+    """Submitted objects with who submitted them, to be judged again; a page behind the key ``after``."""
+    c = object_snapshot.c
+    behind = and_(c.uid >= after[0], or_(c.uid > after[0], c.generation > after[1]))
+    where = (c.gmt_modified >= since, c.username.is_not(None), behind)
+    return select(object_snapshot).where(*where).order_by(c.uid, c.generation).limit(limit)

@@ -100,9 +100,6 @@ class EventRecord:
     last_timestamp: datetime | None
 
 
-Record = JobRecord | PodRecord | EventRecord
-
-
 def job_record(job: Object, region: str | None = None) -> JobRecord | None:
     """The row of a job; ``region`` is where this controller runs, else the tenancy annotation tells."""
     uid = text(at(job, "metadata", "uid"), UID)

@@ -1,20 +1,29 @@
-"""The statements that write: one rule of what wins, spelled for each database.
+"""The statements that write: one rule of what wins for each table, spelled for each database.
 
-A row is keyed by UID, a newer version wins, and a status that has ended is only replaced by one that has ended too
-(argoproj/argo-workflows#5567, #2427). Repeating or reordering statements ends in the same row. Deletion is a
-statement of its own and wins whatever the version: the last known state may be older than what is stored.
+Jobs, pods and events: a row is keyed by UID, a newer version wins, and a status that has ended is only replaced by one
+that has ended too (argoproj/argo-workflows#5567, #2427). Repeating or reordering statements ends in the same row.
+Deletion is a statement of its own and wins whatever the version: the last known state may be older than what is stored.
+Of our own tables the facts (restarts, answers) never change, and the states (conditions, snapshots) are replaced.
 """
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Table, Update, and_, bindparam, case, func, literal_column, or_, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.sql.dml import Insert
 
-from history.models import event_info, job_info, replica_info
+from history.models import (
+    admission_info,
+    condition_info,
+    event_info,
+    job_info,
+    object_snapshot,
+    replica_info,
+    restart_info,
+)
 from history.records import ENDED, STOPPED
 
 Columns = ReadOnlyColumnCollection[str, Any]
@@ -26,19 +35,26 @@ class Target:
 
     table: Table
     key: tuple[str, ...]
-    judges: tuple[str, ...]
+    wins: Literal["newer", "first", "latest"]
+    judges: tuple[str, ...] = ()
     """Columns that decide what is newer; assigned last, in this order: MySQL assigns from left to right."""
     earliest: str | None = None
     """A time that only ever moves back: when it began first."""
+    kept: frozenset[str] = frozenset()
+    """Columns that keep their value when the new row knows none."""
 
 
-JOBS = Target(job_info, ("job_id",), ("status", "version"), "gmt_job_running")
-PODS = Target(replica_info, ("pod_id",), ("status", "version"), "gmt_started")
-EVENTS = Target(event_info, ("obj_uid", "name"), ("last_timestamp", "count"))
+JOBS = Target(job_info, ("job_id",), "newer", ("status", "version"), "gmt_job_running", frozenset({"owner"}))
+PODS = Target(replica_info, ("pod_id",), "newer", ("status", "version"), "gmt_started")
+EVENTS = Target(event_info, ("obj_uid", "name"), "newer", ("last_timestamp", "count"))
+RESTARTS = Target(restart_info, ("job_id", "restart_id"), "first")
+CONDITIONS = Target(condition_info, ("job_id", "type", "gmt_changed"), "latest")
+ADMISSIONS = Target(admission_info, ("review_uid",), "first")
+SNAPSHOTS = Target(object_snapshot, ("uid", "generation"), "latest", kept=frozenset({"username", "user_groups"}))
 EMPTY: ColumnElement[str] = literal_column("''")
 ENDED_WORDS: list[ColumnElement[str]] = [literal_column(f"'{status}'") for status in sorted(ENDED)]
 """Constants are part of the statement, so that its only parameters are the row's: MySQL's driver batches only those."""
-KEPT = {"id", "deleted", "is_in_etcd"}
+STORES = frozenset({"id", "deleted", "is_in_etcd"})
 """Columns that only the insert and the deletion set."""
 
 
@@ -47,11 +63,23 @@ def upsert(target: Target, dialect: str) -> Insert:
     """Insert a row, or merge it into the one of the same key; parameters are named as the columns."""
     if dialect == "mysql":
         merge = mysql.insert(target.table)
-        return merge.on_duplicate_key_update(_changes(target, merge.inserted))
+        return merge.on_duplicate_key_update(_guarded(target, merge.inserted))
     insert = sqlite.insert(target.table) if dialect == "sqlite" else postgresql.insert(target.table)
+    if target.wins == "first":
+        return insert.on_conflict_do_nothing(index_elements=target.key)
     new: Columns = insert.excluded
-    changes = dict(_changes(target, new))
-    return insert.on_conflict_do_update(index_elements=target.key, set_=changes, where=_touched(target, new))
+    where = _newer(target, new) if target.wins == "newer" else None
+    return insert.on_conflict_do_update(index_elements=target.key, set_=dict(_values(target, new)), where=where)
+
+
+@cache
+def begin(target: Target) -> Update:
+    """Move back when a row began, whatever its version; parameters ``uid``, ``began``, ``now``."""
+    column = target.table.c[target.earliest or ""]
+    here = target.table.c[target.key[0]] == bindparam("uid")
+    later = or_(column.is_(None), column > bindparam("began"))
+    values: dict[str, ColumnElement[Any]] = {column.name: bindparam("began"), "gmt_modified": bindparam("now")}
+    return update(target.table).where(here, later).values(values)
 
 
 @cache
@@ -75,24 +103,30 @@ def delete_mark(target: Target) -> Update:
     return update(table).where(table.c[target.key[0]] == bindparam("uid"), table.c.is_in_etcd == 1).values(values)
 
 
-def _changes(target: Target, new: Columns) -> list[tuple[str, ColumnElement[Any]]]:
-    """What each column becomes; in MySQL's order of assignment every condition still sees the old row."""
+def _values(target: Target, new: Columns) -> list[tuple[str, ColumnElement[Any]]]:
+    """What each column becomes where the new row wins; judges come last."""
     old = target.table.c
-    newer = _newer(target, new)
-    special = {*KEPT, *target.key, *target.judges, "gmt_modified", target.earliest}
-    plain = [column.name for column in old if column.name not in special]
-    changes: list[tuple[str, ColumnElement[Any]]] = []
-    if target.earliest:
-        changes.append(("gmt_modified", case((_touched(target, new), new.gmt_modified), else_=old.gmt_modified)))
-        began = case((_began_earlier(target.earliest, old, new), new[target.earliest]), else_=old[target.earliest])
-        changes.append((target.earliest, began))
-    return changes + [(name, case((newer, new[name]), else_=old[name])) for name in (*plain, *target.judges)]
+    names = [column.name for column in old if column.name not in {*STORES, *target.key, *target.judges}]
+    return [(name, _value(target, name, new)) for name in (*names, *target.judges)]
 
 
-def _touched(target: Target, new: Columns) -> ColumnElement[bool]:
-    """Whether the new row changes the old one at all."""
+def _value(target: Target, name: str, new: Columns) -> ColumnElement[Any]:
+    old = target.table.c[name]
+    if name == target.earliest:
+        return case((or_(new[name].is_(None), old <= new[name]), old), else_=new[name])
+    return func.coalesce(new[name], old) if name in target.kept else new[name]
+
+
+def _guarded(target: Target, new: Columns) -> list[tuple[str, ColumnElement[Any]]]:
+    """The same for MySQL, which knows no WHERE here: each column keeps its value unless the new row wins."""
+    old = target.table.c
+    if target.wins == "first":
+        return [(target.key[0], old[target.key[0]])]
+    values = _values(target, new)
+    if target.wins == "latest":
+        return values
     newer = _newer(target, new)
-    return or_(newer, _began_earlier(target.earliest, target.table.c, new)) if target.earliest else newer
+    return [(name, case((newer, value), else_=old[name])) for name, value in values]
 
 
 def _newer(target: Target, new: Columns) -> ColumnElement[bool]:
@@ -118,7 +152,3 @@ def _ended(status: ColumnElement[str]) -> ColumnElement[bool]:
 
 def _known(column: ColumnElement[str]) -> ColumnElement[str]:
     return func.coalesce(column, EMPTY)
-
-
-def _began_earlier(column: str, old: Columns, new: Columns) -> ColumnElement[bool]:
-    return and_(new[column].is_not(None), or_(old[column].is_(None), new[column] < old[column]))

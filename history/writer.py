@@ -14,10 +14,11 @@ from typing import Any
 import structlog
 from sqlalchemy.exc import DataError
 
-from history import records
-from history.backlog import Backlog, Entry, Key
+from history import details, records
+from history.backlog import Backlog, Build, Details, Entry, Key
 from history.fields import Object, at, utcnow, version
-from history.store import Gone, Store
+from history.store import Gone, Record, Refused, Sink, Store
+from schemas.records import Admission
 
 BATCH = 500
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
@@ -27,7 +28,7 @@ log = structlog.get_logger("history")
 
 
 class Writer:
-    """A ``schemas.records.Recorder`` that writes to the database at ``store_url``; its thread runs until ``close``.
+    """A ``schemas.records.Recorder`` that writes to ``sink``, or the database at that URL, until ``close``.
 
     Raises ValueError for a URL that can never work; a database that is merely down is waited for. The database and
     its tables are created when missing. ``interval`` is how long rows are gathered, in seconds; beyond ``max_keys``
@@ -35,22 +36,23 @@ class Writer:
     """
 
     def __init__(
-        self, store_url: str, *, region: str | None = None, interval: float = 0.5, max_keys: int = 100_000
+        self, sink: Sink | str, *, region: str | None = None, interval: float = 0.5, max_keys: int = 100_000
     ) -> None:
         self.written = 0
-        """Rows written."""
+        """Objects and answers written."""
         self.refused = 0
         """Rows that the database would not take at any time."""
         self.failures = 0
         """Attempts to write that failed."""
-        self._store = Store(store_url)
+        self._sink = Store(sink) if isinstance(sink, str) else sink
         self._region = region
         self._interval = interval
         self._max_keys = max_keys
         self._backlog = Backlog(max_keys)
         self._saved: OrderedDict[str, int] = OrderedDict()
-        self._live: frozenset[str] | None = None
-        self._seen: dict[str, None] | None = {}
+        self._live: dict[str, frozenset[str]] = {}
+        self._seen: dict[str, set[str]] = {"job": set(), "pod": set()}
+        self._told: dict[str, frozenset[Key]] = {}
         self._migrated = False
         self._delay = self._retry_at = 0.0
         self._dropping = False
@@ -97,8 +99,19 @@ class Writer:
 
     def live_jobs(self, uids: frozenset[str]) -> None:
         """Every job UID that exists now: open rows of others are closed, except of jobs seen since the start."""
-        self._live = uids
+        self._live["job"] = uids
         self._some.set()
+
+    def live_pods(self, uids: frozenset[str]) -> None:
+        """Every pod UID that exists now: open rows of others are closed, except of pods seen since the start."""
+        self._live["pod"] = uids
+        self._some.set()
+
+    def admission(self, record: Admission) -> None:
+        """An answer of the webhook, and what was submitted."""
+        submitted = {("snapshot", record.review): partial(details.submitted, record)} if record.object else {}
+        entry = Entry(partial(details.admission, record), version=0, ended=False, details=submitted)
+        self._put(("answer", record.review), entry)
 
     def saved(self, job_uid: str, resource_version: str) -> bool:
         """Whether the terminal state of this job, at this version or a newer one, is committed."""
@@ -116,23 +129,28 @@ class Writer:
         return self.waiting == 0
 
     def _job(self, job: Object, *, gone: bool) -> None:
-        uid = at(job, "metadata", "uid")
-        self._note(uid)
+        uid = str(at(job, "metadata", "uid"))
+        self._note("job", uid)
         self._put(
-            ("job", str(uid)),
+            ("job", uid),
             Entry(
                 partial(records.job_record, job, self._region),
                 version=_number(job),
                 ended=records.job_status(job) in records.COMPLETED,
                 began=records.job_began(job),
                 gone_at=utcnow() if gone else None,
+                details=self._details(uid, job),
             ),
         )
+        if gone:
+            self._told.pop(uid, None)
 
     def _pod(self, pod: Object, job_uid: str, replica_type: str, *, gone: bool) -> None:
-        self._note(job_uid)
+        uid = str(at(pod, "metadata", "uid"))
+        self._note("pod", uid)
+        self._note("job", job_uid)
         self._put(
-            ("pod", str(at(pod, "metadata", "uid"))),
+            ("pod", uid),
             Entry(
                 partial(records.pod_record, pod, job_uid, replica_type, self._region),
                 version=_number(pod),
@@ -141,6 +159,21 @@ class Writer:
                 gone_at=utcnow() if gone else None,
             ),
         )
+
+    def _details(self, uid: str, job: Object) -> Details:
+        """What the job tells beside its row and has not told before."""
+        found: dict[Key, Build | Record] = {
+            ("snapshot", f"{at(job, 'metadata', 'generation')}"): partial(details.stored, job)
+        }
+        for condition in details.conditions(job):
+            found[("condition", f"{condition.type} {condition.gmt_changed} {condition.status}")] = condition
+        for restart in details.restarts(job):
+            found[("restart", restart.restart_id)] = restart
+        told = self._told.get(uid, frozenset())
+        if len(self._told) >= self._max_keys:
+            self._told.clear()
+        self._told[uid] = frozenset(found)
+        return {key: detail for key, detail in found.items() if key not in told}
 
     def _put(self, key: Key, entry: Entry) -> None:
         """The callers' side ends here: no database, no conversion, no waiting."""
@@ -153,11 +186,11 @@ class Writer:
         if len(self._backlog) >= BATCH:
             self._full.set()
 
-    def _note(self, uid: Any) -> None:
-        """Remember a job seen before the closing of missing ones: the list of live jobs may be older than it."""
-        seen = self._seen
-        if seen is not None and isinstance(uid, str) and len(seen) < self._max_keys:
-            seen[uid] = None
+    def _note(self, what: str, uid: str) -> None:
+        """Remember an object seen before the closing of missing ones: the list of live ones may be older than it."""
+        seen = self._seen.get(what)
+        if seen is not None and len(seen) < self._max_keys:
+            seen.add(uid)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -167,7 +200,7 @@ class Writer:
                 self._attempt()
         self._backlog.build()
         self._attempt()
-        self._store.close()
+        self._sink.close()
 
     def _gather(self) -> None:
         """Wait until there is something, then for more of it; while the database fails, only for the time to pass."""
@@ -190,34 +223,36 @@ class Writer:
     def _drain(self) -> None:
         """Write everything that waits; the entries stay until their transaction is committed."""
         if not self._migrated:
-            self._store.upgrade()
+            self._sink.upgrade()
             self._migrated = True
-        if self._live is not None:
-            self._close_missing(self._live)
+        for what in tuple(self._live):
+            self._close_missing(what)
         while (entries := self._backlog.oldest(BATCH)) and time.monotonic() < self._deadline:
             self._write(entries)
 
-    def _close_missing(self, live: frozenset[str]) -> None:
-        closed = self._store.close_missing(live | frozenset(self._seen or ()))
-        self._live = self._seen = None
+    def _close_missing(self, what: str) -> None:
+        live = self._live[what] | self._seen.get(what, set())
+        closed = self._sink.close_missing(**{f"{what}s": live})
+        del self._live[what]
+        self._seen.pop(what, None)
         if closed:
             log.info("history closed jobs that are gone", jobs=closed)
 
     def _write(self, entries: list[tuple[Key, Entry]]) -> None:
         """One transaction; a row that the database can never take is found by halving, and given up."""
         try:
-            rows = [record for _, entry in entries if (record := entry.record)]
+            rows = [record for _, entry in entries for record in entry.records()]
             gone = [Gone(what, uid, entry.gone_at) for (what, uid), entry in entries if entry.gone_at]
-            self._store.save(rows, gone)
-        except DataError as error:
+            self._sink.save(rows, gone)
+        except (DataError, Refused) as error:
             if len(entries) > 1:
                 self._write(entries[: len(entries) // 2])
                 self._write(entries[len(entries) // 2 :])
                 return
             self.refused += 1
-            log.exception("history row refused", row=entries[0][0], error=_said(error))
+            log.exception("history row refused", what=entries[0][0][0], uid=entries[0][0][1], error=_said(error))
         else:
-            self.written += len(rows)
+            self.written += len(entries)
             self._remember(entries)
         self._backlog.remove(entries)
 

@@ -5,9 +5,40 @@ queue, coalesce or drop, but never wait for a database.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """One answer of the webhook to a submission that was no dry run."""
+
+    time: datetime
+    """When it was answered, with its time zone."""
+    review: str
+    """UID of the AdmissionReview; each webhook and each attempt has its own."""
+    uid: str
+    """UID of the job; empty while it has none: the API server gives it between mutation and validation."""
+    user: str
+    groups: tuple[str, ...]
+    namespace: str
+    name: str
+    kind: str
+    operation: str
+    """CREATE, UPDATE or DELETE."""
+    verdict: str
+    """``allowed``, ``warned``, ``defaulted`` or ``refused``."""
+    policy: str = ""
+    """Names of the policies that had a say, separated by commas; empty for the built-in rules alone."""
+    errors: tuple[str, ...] = ()
+    """The faults or warnings, as the user read them."""
+    defaults: tuple[Mapping[str, Any], ...] = ()
+    """What was filled in: JSON patch operations, each with the ``policy`` it came from if any."""
+    object: Mapping[str, Any] | None = None
+    """What was submitted."""
 
 
 class Recorder(Protocol):
@@ -31,12 +62,18 @@ class Recorder(Protocol):
     def live_jobs(self, uids: frozenset[str]) -> None:
         """Every job UID that exists now, told once after each start: rows of others are closed."""
 
+    def live_pods(self, uids: frozenset[str]) -> None:
+        """Every pod UID that exists now, told once after each start: rows of others are closed."""
+
+    def admission(self, record: Admission) -> None:
+        """An answer of the webhook."""
+
     def saved(self, job_uid: str, resource_version: str) -> bool:
         """Whether the terminal state of this job at this version (or newer) is durably stored."""
 
 
 class NoRecorder:
-    """Records nothing: for a controller without a history."""
+    """Records nothing: for a process without a history."""
 
     def saw_job(self, job: Mapping[str, Any]) -> None: ...
     def saw_pod(self, pod: Mapping[str, Any], job_uid: str, replica_type: str) -> None: ...
@@ -44,6 +81,8 @@ class NoRecorder:
     def lost_job(self, job: Mapping[str, Any]) -> None: ...
     def lost_pod(self, pod: Mapping[str, Any], job_uid: str, replica_type: str) -> None: ...
     def live_jobs(self, uids: frozenset[str]) -> None: ...
+    def live_pods(self, uids: frozenset[str]) -> None: ...
+    def admission(self, record: Admission) -> None: ...
 
     def saved(self, job_uid: str, resource_version: str) -> bool:  # noqa: ARG002
         return True

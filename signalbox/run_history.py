@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
-from history.queries import Wanted
+from history.queries import Row, Wanted
+from history.reader import Reader
 from history.records import STATUSES
-from history.store import Row, Store
 from schemas.kinds import KINDS
 from signalbox.local.paths import default_state_dir, history_url
 
@@ -98,7 +98,7 @@ def reading(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*, history_url: str, **options: Any) -> None:
         try:
-            store = Store(history_url, read_only=True)
+            store = Reader(history_url)
             try:
                 command(store, **options)
             finally:
@@ -121,7 +121,7 @@ def history() -> None:
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False))
 @click.option("--limit", type=click.IntRange(min=1, max=100_000), default=100, show_default=True)
 @reading
-def list_jobs(store: Store, output: str, **filters: Any) -> None:
+def list_jobs(store: Reader, output: str, **filters: Any) -> None:
     """List jobs, newest first."""
     rows = store.jobs(Wanted(**filters))
     if output == "json":
@@ -132,7 +132,7 @@ def list_jobs(store: Store, output: str, **filters: Any) -> None:
 @history.command("show")
 @click.argument("job")
 @reading
-def show_job(store: Store, output: str, job: str) -> None:
+def show_job(store: Reader, output: str, job: str) -> None:
     """Show one JOB (a UID, a name or NAMESPACE/NAME; the newest if several) with its pods and events."""
     row, older = store.job(job)
     if row is None:

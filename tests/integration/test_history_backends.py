@@ -22,6 +22,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from history.engine import CONNECT_SECONDS, POOL_SIZE, STATEMENT_SECONDS, connect
+from history.reader import Reader
 from history.store import Store
 from history.writer import Writer
 
@@ -50,7 +51,7 @@ def share(module):
     globals().update({name: value for name, value in vars(loaded).items() if not name.startswith("_")})
 
 
-for module in ("conftest", "test_store", "test_schema"):
+for module in ("conftest", "test_store", "test_store_details", "test_schema"):
     share(module)
 
 
@@ -203,7 +204,7 @@ def test_server_killed_while_jobs_run(server, database, make_job):
     assert slowest < CONNECT_SECONDS  # no call waited for the server
     assert server.execute(server.connections) <= POOL_SIZE
     assert writer.close()
-    store = Store(database, read_only=True)
+    store = Reader(database)
     assert [row["status"] for row in store.jobs()] == ["Succeeded"] * 50
     store.close()
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from history import writer as module
 from history.engine import CONNECT_SECONDS
+from history.reader import Reader
 from history.store import Store
 from history.writer import Writer
 
@@ -38,7 +39,7 @@ def rows(database):
     """What the database holds, each job's status by UID."""
 
     def read(ask=lambda store: {row["job_id"]: row["status"] for row in store.jobs()}):
-        store = Store(database, read_only=True)
+        store = Reader(database)
         try:
             return ask(store)
         finally:
@@ -257,3 +258,35 @@ def test_killed_while_writing(writing, rows, database, make_job):
         writer.saw_job(make_job(f"job-{uid}", 2_000_000, SUCCEEDED))
     assert writer.close()
     assert rows() == {f"job-{uid}": "Succeeded" for uid in range(50)}
+
+
+def test_pods_that_went_while_it_was_down(writing, rows, make_pod):
+    first = writing()
+    for uid in ("gone", "live"):
+        first.saw_pod(make_pod(uid, name=uid), "a", "Worker")
+    assert first.close()
+
+    second = writing()
+    second.saw_pod(make_pod("new", name="new"), "a", "Worker")
+    second.live_jobs(frozenset({"a"}))
+    second.live_pods(frozenset({"live"}))
+
+    assert second.close()
+    states = rows(lambda store: {row["pod_id"]: row["status"] for row in store.pods("a")})
+    assert states == {"gone": "Stopped", "live": "Running", "new": "Running"}
+
+
+def test_what_a_job_tells_is_kept_when_its_states_are_merged(writing, rows, make_job):
+    """Between two writes a job may pass several states: each transition and restart is a row."""
+    writer = writing(interval=60)
+    job = make_job("a", 5, RUNNING, generation=1)
+    line = {"time": "2026-11-30T12:00:05Z", "uid": "p1", "replicaType": "Worker", "index": 0}
+    writer.saw_job(job)
+    writer.saw_job({**job, "status": {"restartHistory": [line]}})
+    writer.saw_job(make_job("a", 7, SUCCEEDED, generation=1))
+
+    assert writer.close()
+    kinds = rows(lambda store: [row["type"] for row in store.conditions("a")])
+    assert kinds == ["Created", "Running", "Succeeded"]
+    assert rows(lambda store: [row["restart_id"] for row in store.restarts("a")]) == ["p1"]
+    assert rows(lambda store: store.snapshot("a"))["generation"] == 1
