@@ -50,7 +50,7 @@ def services(job: Job) -> list[JSON]:
             _ports(job, entry),
         )
         for entry in job.replicas
-        for index in range(max(entry.count, 0))
+        for index in entry.indexes
     ]
 
 

@@ -83,7 +83,7 @@ class Course:
     def wanted(self) -> Iterator[tuple[Replica, int]]:
         """Every index that should have a pod, unless it has succeeded."""
         for entry in self.job.replicas:
-            for index in range(max(entry.count, 0)):
+            for index in entry.indexes:
                 yield entry, index
 
     def is_wanted(self, pod: Pod) -> bool:

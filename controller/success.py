@@ -26,14 +26,13 @@ def decision(job: Job) -> Decision:
     """Who decides this job's success, by its successPolicy or by its kind."""
     if job.leader_type:
         return Decision(((job.leader_type, 0),))
-    replicas = tuple((entry.type, index) for entry in job.deciding for index in range(_deciding_indexes(job, entry)))
+    replicas = tuple((entry.type, index) for entry in job.deciding for index in _deciding_indexes(job, entry))
     elastic = job.kind.any_decides_if_elastic and job.elastic_policy is not None
     return Decision(replicas, any_one=elastic or job.success_policy.get("policy") == "AnyReplica")
 
 
-def _deciding_indexes(job: Job, entry: Replica) -> int:
-    count = max(entry.count, 0)
-    return min(count, 1) if job.first_decides else count
+def _deciding_indexes(job: Job, entry: Replica) -> range:
+    return entry.indexes[:1] if job.first_decides else entry.indexes
 
 
 def deadline(job: Job, start: datetime | None) -> datetime | None:

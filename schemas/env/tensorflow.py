@@ -42,7 +42,7 @@ def _sparse(job: Job, replica_type: str, index: int) -> JSON:
 
 def _tasks(job: Job, replica_type: str) -> list[str]:
     entry = job.replica(replica_type)
-    return [_task(job, replica_type, index) for index in range(max(entry.count, 0) if entry else 0)]
+    return [_task(job, replica_type, index) for index in (entry.indexes if entry else ())]
 
 
 def _task(job: Job, replica_type: str, index: int) -> str:

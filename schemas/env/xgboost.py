@@ -16,5 +16,5 @@ def tracker(job: Job, replica_type: str, index: int) -> Variables:
     if job.total_replicas <= 1:
         return alone
     entry = job.replica("Worker")
-    workers = [address(job, "Worker", at) for at in range(max(entry.count, 0) if entry else 0)]
+    workers = [address(job, "Worker", at) for at in (entry.indexes if entry else ())]
     return {**alone, "WORKER_PORT": str(port(job, "Worker")), "WORKER_ADDRS": ",".join(workers)}

@@ -17,6 +17,7 @@ RULES: tuple[Rule, ...] = (
     shape.someone_decides,
     shape.leader_has_one_replica,
     shape.total_is_positive,
+    shape.total_is_bounded,
     pods.has_containers,
     pods.images_are_named,
     pods.container_names_differ,

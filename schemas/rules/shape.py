@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from schemas import names
 from schemas.faults import INVALID, NOTHING, REQUIRED, Fault
-from schemas.job import Job, Replica, text
+from schemas.job import MOST_REPLICAS, Job, Replica, text
 from schemas.kinds import known_type
 from schemas.rules.base import rule
 
@@ -110,6 +110,16 @@ def total_is_positive(job: Job) -> Iterator[Fault]:
     """A job of zero pods would neither run nor end."""
     if job.replicas and job.total_replicas == 0 and all(entry.count == 0 for entry in job.replicas):
         yield Fault(job.path(job.kind.spec_key), "must have at least 1 replica in all", got=0, reason=INVALID)
+
+
+@rule(source="kubernetes/kubernetes#27997: nobody means to start tens of thousands of pods")
+def total_is_bounded(job: Job) -> Iterator[Fault]:
+    """A job has at most 10000 replicas in all."""
+    largest = max(job.replicas, key=lambda entry: entry.count, default=None)
+    if largest is not None and job.total_replicas > MOST_REPLICAS:
+        room = max(MOST_REPLICAS - (job.total_replicas - largest.count), 0)
+        must = f"must be at most {room}: a job has at most {MOST_REPLICAS} replicas in all"
+        yield Fault(job.replica_path(largest, "replicas"), must, largest.count)
 
 
 def _one_of(job: Job) -> str:

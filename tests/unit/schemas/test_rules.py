@@ -178,6 +178,14 @@ def test_what_is_good_is_not_refused(make_job, changed, faults_of, at, value):
     assert faults_of(changed(make_job(Master=1, Worker=2), at, value)) == {}
 
 
+@pytest.mark.parametrize(("replicas", "path"), [(10_000, None), (10_001, f"{WORKER}.replicas"), (2**31 - 1, WORKER)])
+def test_replicas_are_bounded(make_job, faults_of, replicas, path):
+    """kubernetes/kubernetes#27997: and nothing loops over what is beyond."""
+    found = faults_of(make_job(Worker=replicas))
+    assert [where.startswith(path) for where in found] == [True] * len(found) if path else found == {}
+    assert bool(found) is bool(path)
+
+
 @pytest.mark.parametrize(
     ("types", "path"),
     [
