@@ -15,6 +15,8 @@ JSON = dict[str, Any]
 # A rule asks for these, and names the container that is missing however much of its path is missing.
 RULED = frozenset({"template", "containers"})
 UNSET_MARK = "x-signalbox-empty-is-unset"
+LIMITS_MARK = "x-signalbox-limits"
+"""Beside a ``$ref``: the file whose keywords are laid over it for validation, and for nothing else."""
 
 
 @cache
@@ -72,6 +74,8 @@ def _checked(node: Any) -> Any:
         return [_checked(item) for item in node]
     if not isinstance(node, dict):
         return node
+    if LIMITS_MARK in node:
+        node = _overlaid(node, resolved(node[LIMITS_MARK]))
     plain = dict(_keywords(node))
     if node.get("x-kubernetes-int-or-string"):
         plain["type"] = ["integer", "string"]
@@ -80,8 +84,17 @@ def _checked(node: Any) -> Any:
     return plain
 
 
+def _overlaid(base: Any, over: Any) -> Any:
+    """``base`` with the keywords of ``over`` added at every depth; lists of required names are joined."""
+    if isinstance(base, list):
+        return [*base, *(item for item in over if item not in base)]
+    if not isinstance(base, dict):
+        return over
+    return {**base, **{key: _overlaid(base[key], value) if key in base else value for key, value in over.items()}}
+
+
 def _keywords(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key in ("type", "enum", "minimum", "maximum", "pattern", "items", "additionalProperties"):
+    for key in KEYWORDS:
         if key in node:
             yield key, _checked(node[key])
     if "properties" in node:
@@ -93,6 +106,10 @@ def _keywords(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from (("minimum", node.get("minimum", low)), ("maximum", node.get("maximum", high)))
 
 
+KEYWORDS = (
+    *("type", "enum", "minimum", "maximum", "pattern", "minLength", "maxLength", "minItems", "maxItems"),
+    *("items", "additionalProperties"),
+)
 INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from schemas.kinds import JobKind, known_type
 
 LONGEST_LABEL = 63
+LONGEST_SUBDOMAIN = 253
+LONGEST_KEY = LONGEST_SUBDOMAIN + 1 + LONGEST_LABEL
 
 # RFC 1123 and RFC 1035 labels as Kubernetes reads them; ASCII only, used with fullmatch.
 DNS_1123_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 DNS_1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 DNS_1123_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 JOB_UID = "signalbox.dev/job-uid"
 ROUND = "signalbox.dev/round"
@@ -68,3 +71,17 @@ def is_dns_1035_label(value: str) -> bool:
 
 def is_dns_1123_label(value: str) -> bool:
     return len(value) <= LONGEST_LABEL and DNS_1123_LABEL.fullmatch(value) is not None
+
+
+def is_dns_1123_subdomain(value: str) -> bool:
+    return len(value) <= LONGEST_SUBDOMAIN and DNS_1123_SUBDOMAIN.fullmatch(value) is not None
+
+
+def is_qualified_name(value: str) -> bool:
+    """Whether ``value`` can be a label key: ``tier``, or with a DNS name before it, ``example.com/tier``."""
+    domain, slash, name = value.rpartition("/")
+    return LABEL_NAME.fullmatch(name) is not None and (not slash or is_dns_1123_subdomain(domain))
+
+
+def is_label_value(value: str) -> bool:
+    return value == "" or LABEL_NAME.fullmatch(value) is not None

@@ -52,9 +52,11 @@ def _faults(job: Job) -> list[Fault]:
 
 
 def _without_echoes(found: list[Fault]) -> list[Fault]:
-    """What has the wrong type is no member of an enum either: the type says it all."""
-    mistyped = {fault.path for fault in found if fault.reason == faults.TYPE_INVALID}
-    return [fault for fault in found if fault.reason == faults.TYPE_INVALID or fault.path not in mistyped]
+    """One fault for each path: what has the wrong type is no member of an enum either, the type says it all."""
+    first: dict[str, Fault] = {}
+    for fault in sorted(found, key=lambda fault: fault.reason != faults.TYPE_INVALID):
+        first.setdefault(fault.path, fault)
+    return list(first.values())
 
 
 def _not_below(found: Iterable[Fault], reported: set[str]) -> Iterator[Fault]:
@@ -104,11 +106,23 @@ def _pattern_words(pattern: str) -> str:
     return PATTERN_WORDS.get(pattern, f"must match {pattern}")
 
 
-QUANTITY = str(loader.document("common.json")["$defs"]["Quantity"]["pattern"])
-RANGE = str(loader.document("common.json")["$defs"]["ExitCodeRule"]["properties"]["range"]["pattern"])
+def _worded_patterns(node: Any) -> Iterator[tuple[str, str]]:
+    """Every pattern below ``node`` that has words beside it, with them."""
+    if isinstance(node, dict):
+        if PATTERN_MARK in node:
+            yield node["pattern"], node[PATTERN_MARK]
+        for value in node.values():
+            yield from _worded_patterns(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _worded_patterns(value)
+
+
+PATTERN_MARK = "x-signalbox-words"
 PATTERN_WORDS = {
-    QUANTITY: "must be a quantity such as 500m, 2 or 16Gi",
-    RANGE: "must be a range such as 128-143",
+    pattern: words
+    for name in ("common.json", "podlimits.json")
+    for pattern, words in _worded_patterns(loader.document(name))
 }
 TYPE_WORDS = {
     "object": "an object",
@@ -124,4 +138,8 @@ WORDS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "minimum": (faults.INVALID, lambda limit: f"must be an integer ≥ {limit}"),
     "maximum": (faults.INVALID, lambda limit: f"must be an integer ≤ {limit}"),
     "pattern": (faults.INVALID, _pattern_words),
+    "minLength": (faults.REQUIRED, lambda _: "must not be empty"),
+    "maxLength": (faults.INVALID, lambda limit: f"must be at most {limit} characters"),
+    "minItems": (faults.REQUIRED, lambda limit: f"must hold at least {limit} item"),
+    "maxItems": (faults.INVALID, lambda limit: f"must hold at most {limit} items"),
 }

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.faults import NOTHING, REQUIRED, Fault
-from schemas.job import Job, Replica, mapping, sequence, text
+from schemas.job import Job, mapping, sequence, text
 from schemas.rules.base import rule
 
 CONTAINERS = ("template", "spec", "containers")
-LISTS = ("initContainers", "containers")
 
 
 @rule(source="kubeflow/trainer#1135")
@@ -24,10 +23,10 @@ def has_containers(job: Job) -> Iterator[Fault]:
 def images_are_named(job: Job) -> Iterator[Fault]:
     """Every container needs an image."""
     for entry in job.replicas:
-        for at, container in _containers(entry):
+        for at, container in entry.all_containers:
             if container.get("image") in (None, ""):
                 got = container.get("image", NOTHING)
-                yield Fault(job.replica_path(entry, *at, "image"), "must be set to an image", got, REQUIRED)
+                yield Fault(job.replica_path(entry, "template", *at, "image"), "must be set to an image", got, REQUIRED)
 
 
 @rule(source="Kubernetes: container names are unique DNS labels within a pod")
@@ -35,10 +34,14 @@ def container_names_differ(job: Job) -> Iterator[Fault]:
     """No two containers of a pod, init containers included, have the same name."""
     for entry in job.replicas:
         seen: set[str] = set()
-        for at, container in _containers(entry):
+        for at, container in entry.all_containers:
             name = text(container.get("name"))
             if name in seen:
-                yield Fault(job.replica_path(entry, *at, "name"), "must differ from every other container's name", name)
+                yield Fault(
+                    job.replica_path(entry, "template", *at, "name"),
+                    "must differ from every other container's name",
+                    name,
+                )
             seen |= {name} - {""}
 
 
@@ -58,20 +61,12 @@ def mounts_name_volumes(job: Job) -> Iterator[Fault]:
     """Each volumeMount must name a volume of its pod: such a pod would be refused for ever."""
     for entry in job.replicas:
         volumes = {mapping(item).get("name") for item in sequence(entry.pod_spec.get("volumes"))}
-        for at, container in _containers(entry):
+        for at, container in entry.all_containers:
             for index, mount in enumerate(sequence(container.get("volumeMounts"))):
                 name = mapping(mount).get("name")
                 if isinstance(name, str) and name not in volumes:
-                    path = job.replica_path(entry, *at, "volumeMounts", index, "name")
+                    path = job.replica_path(entry, "template", *at, "volumeMounts", index, "name")
                     yield Fault(path, "must name one of the pod's volumes" + _known(volumes), name)
-
-
-def _containers(entry: Replica) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
-    """Every container that is an object, with its path below the replica spec."""
-    for name in LISTS:
-        for index, container in enumerate(sequence(entry.pod_spec.get(name))):
-            if isinstance(container, Mapping):
-                yield ("template", "spec", name, index), container
 
 
 def _known(volumes: set[Any]) -> str:
