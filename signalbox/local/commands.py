@@ -153,7 +153,7 @@ def _next_steps(running: cluster.Cluster, seconds: float) -> str:
 Ready in {seconds:.0f} s. Try next:
   export KUBECONFIG={running.kubeconfig}
   kubectl get pytorchjobs,trainingjobs,pods
-  kubectl apply -f {deploy_dir() / "examples" / "invalid.yaml"}   # is refused: every fault, each with its path
+  kubectl apply -f {deploy_dir() / "examples-faulty" / "invalid.yaml"}   # is refused: every fault, each with its path
   {command} history list
   {command} down
 """

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from signalbox.local.paths import deploy_dir
+
 pytestmark = [pytest.mark.cluster, pytest.mark.site]
 
+FAULTY = deploy_dir() / "examples-faulty" / "invalid.yaml"
 FIVE_FAULTS = (
     "metadata.name",
     "spec.runPolicy.backoffLimit",
@@ -21,7 +24,7 @@ def apply(kubectl, namespace, manifest, *flags, check=True):
 
 
 def test_five_faults_of_five_layers_in_one_answer(signalbox, kubectl, namespace):
-    refused = apply(kubectl, namespace, signalbox.examples / "invalid.yaml", check=False)
+    refused = apply(kubectl, namespace, FAULTY, check=False)
     assert refused.returncode == 1
     for path in FIVE_FAULTS:
         assert refused.stderr.count(f"* {path}: must") == 1, refused.stderr
@@ -29,7 +32,7 @@ def test_five_faults_of_five_layers_in_one_answer(signalbox, kubectl, namespace)
 
 
 def test_server_side_apply_stops_at_the_api_servers_own_type_check(signalbox, kubectl, namespace):
-    refused = apply(kubectl, namespace, signalbox.examples / "invalid.yaml", "--server-side", check=False)
+    refused = apply(kubectl, namespace, FAULTY, "--server-side", check=False)
     assert ".spec.runPolicy.backoffLimit: expected numeric" in refused.stderr
 
 
@@ -81,7 +84,7 @@ def test_a_dry_run_leaves_nothing(signalbox, kubectl, namespace):
     """kubernetes/autoscaler#2278"""
     apply(kubectl, namespace, signalbox.examples / "trainingjob-minimal.yaml", "--dry-run=server")
     assert signalbox.list("trainingjobs", namespace) == []
-    refused = apply(kubectl, namespace, signalbox.examples / "invalid.yaml", "--dry-run=server", check=False)
+    refused = apply(kubectl, namespace, FAULTY, "--dry-run=server", check=False)
     assert refused.stderr.count("\n* ") == len(FIVE_FAULTS)
 
 

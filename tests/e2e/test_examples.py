@@ -9,7 +9,7 @@ from signalbox.local.paths import deploy_dir
 
 pytestmark = [pytest.mark.cluster, pytest.mark.site]
 
-EXAMPLES = sorted(path for path in (deploy_dir() / "examples").glob("*.yaml") if path.name != "invalid.yaml")
+EXAMPLES = sorted((deploy_dir() / "examples").glob("*.yaml"))
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "kubeflow").glob("*.yaml"))
 JOBS = "trainingjobs,pytorchjobs,tfjobs,xgboostjobs,paddlejobs,jaxjobs,mpijobs"
 
