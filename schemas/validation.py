@@ -32,11 +32,17 @@ def check(job: Job, old: Job | None = None) -> list[Fault]:
 
 def warn(job: Job, old: Job | None = None) -> list[str]:
     """What is allowed but probably not meant, each at most 120 characters; on an update only what is new."""
-    known = {as_text(fault) for rule in WARNINGS for fault in rule(old)} if old is not None else set()
-    found = {as_text(fault): None for rule in WARNINGS for fault in rule(job)}
-    if old is not None and is_finished(old) and old.spec != job.spec:
-        found["spec: the job has finished, a change of its spec has no effect"] = None
+    found = _warnings(job)
+    if old is None:
+        return found
+    if is_finished(old) and old.spec != job.spec:
+        found.append("spec: the job has finished, a change of its spec has no effect")
+    known = _warnings(old) if found else []
     return [text for text in found if text not in known]
+
+
+def _warnings(job: Job) -> list[str]:
+    return list(dict.fromkeys(as_text(fault) for rule in WARNINGS for fault in rule(job)))
 
 
 def is_finished(job: Job) -> bool:
