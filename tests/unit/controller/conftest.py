@@ -4,18 +4,27 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from schemas import kinds
 from schemas.kinds import JobKind
 
-# tests are no package (import mode importlib), so the world is loaded by its path, once
-_SPEC = importlib.util.spec_from_file_location("controller_world", Path(__file__).with_name("world.py"))
-_MODULE = importlib.util.module_from_spec(_SPEC)
-sys.modules[_SPEC.name] = _MODULE
-_SPEC.loader.exec_module(_MODULE)
-World = _MODULE.World
+
+def _load(name: str) -> ModuleType:
+    """Tests are no package (import mode importlib), so what they share is loaded by its path, once."""
+    spec = importlib.util.spec_from_file_location(f"controller_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+World = _load("world").World
+_load("apiserver")
 
 
 @pytest.fixture
