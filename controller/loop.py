@@ -14,6 +14,7 @@ from controller.apply import LEAVING, Port, Stop
 from controller.clock import Clock
 from controller.decide import decide
 from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan
+from controller.serving import Serving
 from controller.settings import Settings
 from controller.snapshot import Reader
 from controller.status import is_only_counts
@@ -81,6 +82,7 @@ class Loop:
         self.acting = False
         """Whether this process leads: a standby keeps its stores and its queue, and writes and records nothing."""
         self._unconfirmed: set[Key] = set()
+        self.serving = Serving(self.kube, self.kinds, self.look_again)
         self._held: dict[Key, Held] = {}
         self._noted: dict[Key, set[Event]] = {}
         self._counts_due: dict[Key, float] = {}
@@ -144,6 +146,12 @@ class Loop:
         else:
             self.recorder.saw_pod(pod, text(owner.get("uid")), replica_type)
 
+    def look_again(self, kind: JobKind) -> None:
+        """Every job of the kind is looked at."""
+        for job in self.jobs[kind].values():
+            metadata = job["metadata"]
+            self.queue.add(Key(kind, metadata["namespace"], metadata["name"]))
+
     def _kind_of(self, owner: Mapping[str, Any] | None) -> JobKind | None:
         reference = mapping(owner)
         return next(
@@ -198,6 +206,8 @@ class Loop:
         job = self.jobs[key.kind].get(key.namespace, key.name)
         if job is None:
             self._forget(key)
+            return
+        if key.kind in self.serving.unserved:
             return
         now = self.clock.now()
         plan = decide(key.kind, self.reader.read(key.kind, job), now)

@@ -12,6 +12,7 @@ RECONCILES = Counter("signalbox_reconciles_total", "Reconciles by kind and outco
 SECONDS = Histogram("signalbox_reconcile_seconds", "Duration of a reconcile", ["kind"])
 CALLS = Counter("signalbox_api_calls_total", "Calls to the API server by verb and status code", ["verb", "code"])
 UNSAVED = Counter("signalbox_history_unsaved_total", "Jobs deleted by TTL before their history was saved")
+SERVED = Gauge("signalbox_kind_served", "Whether the installed CRD lets the kind be served", ["kind", "group"])
 DEPTH = Gauge("signalbox_queue_depth", "Jobs waiting for a reconcile")
 LEADER = Gauge("signalbox_is_leader", "1 while this controller acts, 0 while it stands by")
 PROGRESS = Gauge("signalbox_watch_idle_seconds", "Seconds since a watch last moved", ["resource"])

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from controller import metrics
-from controller.loop import Key, Loop, resource_of
+from controller.loop import Loop, resource_of
 from kube.raw import RawKube
 from kube.reflector import Reflector
 from kube.resources import PODS, SERVICES, Resource
@@ -50,10 +50,14 @@ class Run:
             self._stop.wait(SYNC_SECONDS)
         if self._stop.is_set():
             return
+        self._loop.serving.check()
         for worker in self._workers:
             worker.start()
         threading.Thread(target=self._resync, daemon=True).start()
-        served = [kind.kind for kind, reflector in self._job_reflectors.items() if reflector.synced.is_set()]
+        looks = (self._stop, self._loop.settings.crd_interval)
+        threading.Thread(target=self._loop.serving.run, args=looks, daemon=True).start()
+        unserved = self._loop.serving.unserved
+        served = [kind.kind for kind, r in self._job_reflectors.items() if r.synced.is_set() and kind not in unserved]
         missing = {kind.kind: r.unavailable for kind, r in self._job_reflectors.items() if not r.synced.is_set()}
         log.info("controller runs", kinds=served, not_served=missing, jobs=sum(map(len, self._loop.jobs.values())))
 
@@ -121,7 +125,5 @@ class Run:
 
     def _resync(self) -> None:
         while not self._stop.wait(self._loop.settings.resync):
-            for kind, store in self._loop.jobs.items():
-                for job in store.values():
-                    metadata = job["metadata"]
-                    self._loop.queue.add(Key(kind, metadata["namespace"], metadata["name"]))
+            for kind in self._loop.kinds:
+                self._loop.look_again(kind)

@@ -17,5 +17,7 @@ class Settings:
     """Seconds for which a job's TTL waits for its saved history row."""
     force_delete_after: float | None = None
     """Seconds after its grace period at which a pod that does not go is force-deleted; None for never."""
+    crd_interval: float = 20.0
+    """Seconds between two looks at the installed CRDs."""
     resync: float = 600.0
     """Seconds after which an untouched job is looked at again."""

@@ -89,3 +89,49 @@ def structural(schema: Any, name: str = "") -> JSON:
     if name == PROTOCOL and "enum" in schema:
         result["default"] = "TCP"
     return result
+
+
+def shortcomings(kind: JobKind, installed: JSON) -> list[str]:
+    """What an installed CRD lacks that the controller relies on: other projects' CRDs of a kind prune our status.
+
+    Each entry is a phrase such as "status.restarts is dropped"; none means that the kind can be served.
+    """
+    ours = _version(kind)
+    versions = [item for item in installed.get("spec", {}).get("versions", []) if item.get("name") == kind.version]
+    if not versions or not versions[0].get("served"):
+        return [f"version {kind.version} is not served"]
+    theirs = versions[0]
+    have = theirs.get("subresources") or {}
+    lacking = [f"the {name} subresource is missing" for name in ours["subresources"] if name not in have]
+    scale, wanted = have.get("scale"), ours["subresources"].get("scale")
+    if scale is not None and wanted is not None and any(scale.get(key) != wanted[key] for key in wanted):
+        lacking.append("the scale subresource has other paths")
+    status = ours["schema"]["openAPIV3Schema"]["properties"]["status"]
+    schema = (theirs.get("schema") or {}).get("openAPIV3Schema") or {}
+    return lacking + _dropped(status, _below(schema, "status"), "status")
+
+
+def _below(schema: JSON, name: str) -> JSON | None:
+    """The schema of a field; empty where every unknown field is kept, None where it is dropped."""
+    found: JSON | None = (schema.get("properties") or {}).get(name)
+    return {} if found is None and _keeps_all(schema) else found
+
+
+def _keeps_all(schema: JSON) -> bool:
+    return not schema or schema.get("x-kubernetes-preserve-unknown-fields") is True
+
+
+def _dropped(ours: JSON, theirs: JSON | None, path: str) -> list[str]:
+    """Where values of ``ours`` would be dropped, or refused for their type; the outermost field of each place."""
+    if theirs is None:
+        return [f"{path} is dropped"]
+    if "type" in theirs and "type" in ours and theirs["type"] != ours["type"]:
+        return [f"{path} is of type {theirs['type']}"]
+    found = []
+    for name, schema in ours.get("properties", {}).items():
+        found += _dropped(schema, _below(theirs, name), f"{path}.{name}")
+    for key, suffix in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(ours.get(key), dict):
+            inner = theirs.get(key)
+            found += _dropped(ours[key], {} if inner is None and _keeps_all(theirs) else inner, path + suffix)
+    return found

@@ -244,3 +244,12 @@ def known_type(kind: JobKind, key: str) -> ReplicaType | None:
 def serving(plural: str, group: str) -> JobKind | None:
     """The row whose objects live under ``plural`` in API group ``group``."""
     return next((row for row in KINDS if row.plural == plural and row.group == group), None)
+
+
+def named(word: str) -> tuple[JobKind, ...]:
+    """The rows that ``word`` means, spelling ignored: a kind or plural, alone or with its group."""
+    return tuple(row for row in KINDS if word.lower() in _words(row))
+
+
+def _words(row: JobKind) -> set[str]:
+    return {f"{name}{group}".lower() for name in (row.kind, row.plural) for group in ("", f".{row.group}")}

@@ -15,11 +15,26 @@ if TYPE_CHECKING:
     from controller.run import Run
     from kube.config import Connection
     from kube.lease import Election
+    from schemas.kinds import JobKind
     from schemas.records import Recorder
 
 HISTORY_SECONDS = 10.0
 RELEASE_SECONDS = 6.0
 LEASE = "signalbox-controller"
+
+
+def kinds_named(words: str) -> "tuple[JobKind, ...]":
+    """The rows that a comma-separated list names; all of them when it is empty."""
+    from schemas import kinds
+
+    wanted: dict[JobKind, None] = {}
+    for word in filter(None, (part.strip() for part in words.split(","))):
+        found = kinds.named(word)
+        if not found:
+            known = ", ".join(f"{row.kind}.{row.group}" for row in kinds.KINDS)
+            raise click.BadParameter(f"must be kinds out of {known} (got {word!r})")
+        wanted |= dict.fromkeys(found)
+    return tuple(wanted) or kinds.KINDS
 
 
 @click.command(context_settings={"show_default": True})
@@ -28,6 +43,13 @@ LEASE = "signalbox-controller"
 )
 @click.option("--context", help="Context of the kubeconfig.")
 @click.option("--namespace", "-n", default="", help="Serve this namespace only.")
+@click.option(
+    "--kinds",
+    default="",
+    callback=lambda _context, _option, value: kinds_named(value),
+    metavar="KIND,...",
+    help="Serve these kinds only, e.g. TrainingJob,tfjobs.kubeflow.org. Absent: all.",
+)
 @click.option("--history-url", default="", help="SQLAlchemy URL of the history; empty keeps none.")
 @click.option(
     "--history-grace", type=click.FloatRange(min=0), default=600.0, help="Seconds a TTL waits for the history."
@@ -71,7 +93,6 @@ def _run(options: dict[str, Any]) -> None:
     from controller.settings import Settings
     from kube.config import connect
     from kube.raw import RawKube
-    from schemas.kinds import KINDS
     from signalbox import keeping
 
     kubeconfig = options["kubeconfig"]
@@ -86,7 +107,7 @@ def _run(options: dict[str, Any]) -> None:
         force_delete_after=options["force_delete_after"],
     )
     recorder = _recorder(options["history_url"], options["region"])
-    run = Run(Loop(kube, KINDS, recorder, settings))
+    run = Run(Loop(kube, options["kinds"], recorder, settings))
     _serve(run, options["health_bind"], options["metrics_bind"])
     stop = threading.Event()
     keeping.start(keeping.keeper(kube, options, leading=election.leading if election else lambda: True), stop)

@@ -29,10 +29,11 @@ class Crash(BaseException):
 
 
 class Server:
-    """Objects by plural and name, in one namespace. ``fault`` is what happens at the call that ``fuse`` counts down to."""
+    """Objects by plural and name, in one namespace. ``fault`` strikes at the call that ``fuse`` counts down to."""
 
     def __init__(self) -> None:
         self.now = START
+        self.elapsed = 0.0
         self.version = 100
         self.objects: dict[str, dict[str, JSON]] = {"pods": {}, "services": {}, "events": {}}
         self.changes: list[tuple[str, str, JSON]] = []
@@ -112,7 +113,12 @@ class Server:
             raise errors.NotFound(f"{plural} {name!r} not found", status=404)
         return self.objects[plural][name]
 
-    # --- what happens to objects
+    # --- what happens to time and objects
+
+    def move_clock(self, seconds: float) -> None:
+        """Time passes, or the clock is set back."""
+        self.now += timedelta(seconds=seconds)
+        self.elapsed += max(seconds, 0)
 
     def put(self, plural: str, obj: JSON) -> None:
         self.version += 1
@@ -168,7 +174,7 @@ class Cluster:
 
     def start(self) -> None:
         """A new process: its stores are filled by lists, and it remembers nothing."""
-        clock = Clock(lambda: self.server.now, lambda: self.server.now.timestamp())
+        clock = Clock(lambda: self.server.now, lambda: self.server.elapsed)
         self.loop = Loop(self.server, (self.kind,), NoRecorder(), self.settings, clock)
         self.server.changes.clear()
         for plural, store in self._stores.items():

@@ -1,12 +1,11 @@
 """Random lives of a job against an API server that fails and a controller that crashes: two laws.
 
-``Twins`` lives one life twice: once undisturbed, once with a crash, an error or a lost answer at any API call. Both must
-come to the same end. ``Interrupted`` lets anything happen between any two reconciles, and looks at every write.
+``Twins`` lives one life twice: once undisturbed, once with a crash, an error or a lost answer at any API call. Both
+must come to the same end. ``Interrupted`` lets anything happen between any two reconciles, and looks at every write.
 ``bench/laws.py`` runs both for as many steps as it is told.
 """
 
 from copy import deepcopy
-from datetime import timedelta
 
 from controller_apiserver import FOREVER, Cluster, Crash
 from hypothesis import Phase, settings
@@ -175,7 +174,7 @@ class Life(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 10, 60, 700, -1, -3600]))
     def the_clock_moves(self, seconds):
         for cluster in self.clusters:
-            cluster.server.now += timedelta(seconds=seconds)
+            cluster.server.move_clock(seconds)
 
     @rule(suspend=st.booleans())
     def is_suspended_or_resumed(self, suspend):
@@ -198,7 +197,7 @@ class Life(RuleBasedStateMachine):
         for cluster in self.clusters:
             cluster.server.refused = "exceeded quota: few" if on else ""
             cluster.server.slow = slow
-            cluster.server.now += timedelta(seconds=61)  # no longer held back, whatever a process remembers
+            cluster.server.move_clock(61)  # no longer held back, whatever a process remembers
 
     @invariant()
     def one_state_whatever_happens(self):

@@ -320,3 +320,17 @@ def test_a_delete_is_sent_once_however_late_the_watch_shows_it():
     for _ in range(4):
         made.reconcile(KEY)
     assert [entry for entry in server.log if entry[0] == "delete"] == [("delete", "/api/v1/namespaces/ns/services/job")]
+
+
+def test_a_kind_that_is_not_served_is_left_alone_until_it_is():
+    server = Server()
+    made = loop(server, Time())
+    stored(made)
+    made.serving.unserved[KIND] = "its CRD drops status.restarts"
+    made.reconcile(KEY)
+    assert server.log == []
+    made.serving.unserved.clear()
+    made.look_again(KIND)
+    assert made.queue.get(0) == KEY
+    made.reconcile(KEY)
+    assert ("create", "Pod") in server.log

@@ -26,6 +26,9 @@ class Server:
             raise self.error
         yield Listing([], "1")
 
+    def get(self, path):
+        raise errors.NotFound("no such CRD")
+
     def watch(self, path, *, resource_version, label_selector, timeout_seconds):
         yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": "2"}})
         self.ended.wait(10)
