@@ -46,7 +46,8 @@ class Port:
 def actions(port: Port, job: Job, resource: Resource, wanted: Iterable[Action]) -> Obstacle | None:
     """Sends the actions in order, stops at the first obstacle and returns it.
 
-    Raises ``Stop`` when the job's namespace is going away, and ``KubeError`` for passing trouble.
+    Raises ``Stop`` when the job's namespace is going away, and ``KubeError`` for passing trouble: also for a name that
+    belongs to another object by now, of which the watch will tell.
     """
     for action in wanted:
         if isinstance(action, Create):
@@ -191,7 +192,7 @@ def _labelled(port: Port, path: str, action: Create, found: JSON) -> JSON:
 def _delete(port: Port, path: str, uid: str, *, grace_seconds: int | None = None) -> None:
     try:
         port.kube.delete(path, uid=uid, grace_seconds=grace_seconds)
-    except (errors.NotFound, errors.Conflict):  # gone, or another object has the name
+    except errors.NotFound:
         return
 
 

@@ -16,6 +16,7 @@ JSON = dict[str, Any]
 
 COUNTS = ("pending", "active")
 MOST_NAMED = 3
+WORLD_SIZE_KEPT = "Pods that run already keep the number of replicas that they were told at their start."
 INVALID_SPEC = "InvalidSpec"
 
 
@@ -186,7 +187,9 @@ def transition(job: Job, status: JSON) -> tuple[Event, ...]:
     if after is None or not _is_told(job, before or {}, after):
         return ()
     kind = "Warning" if after["type"] == conditions.FAILED or after["reason"] == conditions.NODE_LOST else "Normal"
-    return (Event(kind, str(after["reason"]), str(after["message"])),)
+    told = Event(kind, str(after["reason"]), str(after["message"]))
+    unaware = after["type"] == conditions.SCALING and job.kind.fixed_world and job.elastic_policy is None
+    return (told, Event("Warning", "WorldSizeKept", WORLD_SIZE_KEPT)) if unaware else (told,)
 
 
 def _is_told(job: Job, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -48,6 +48,8 @@ class JobKind:
     """What condition reasons start with (``PyTorchJobSucceeded``)."""
     env: str = ""
     """Which rule of ``schemas.env`` wires the pods together."""
+    fixed_world: bool = True
+    """Pods are told at their start how many there are, and do not learn of a scaling unless the job is elastic."""
     env_in_main_only: bool = False
     """Only the main container is told about the others; otherwise every container is."""
     labels: str = "signalbox"
@@ -221,6 +223,7 @@ MPI_JOB = JobKind(
     port=0,
     reason_prefix="MPIJob",
     env="mpi",
+    fixed_world=False,
     env_in_main_only=True,
     labels="kubeflow",
     role_types=("Launcher",),

@@ -74,14 +74,34 @@ def down(purge: bool, state_dir: Path) -> None:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 @state_dir_option
 def status(output: str, state_dir: Path) -> None:
-    """Show the processes of the local cluster, and where its kubeconfig is."""
+    """Show the processes of the local cluster, where its kubeconfig is, and which kinds cannot be served."""
+    unserved = _unserved(state_dir)
     if output == "json":
-        found = {"kubeconfig": str(state_dir / "kubeconfig"), "processes": _rows(state_dir)}
+        found = {"kubeconfig": str(state_dir / "kubeconfig"), "processes": _rows(state_dir), "unserved": unserved}
         click.echo(json.dumps(found, indent=1))
         return
     console = Console()
     console.print(_processes(state_dir))
     console.print(f"kubeconfig: {state_dir / 'kubeconfig'}", highlight=False, soft_wrap=True)
+    for kind, reason in unserved.items():
+        console.print(f"[red]{kind} is not served[/]: {reason}", highlight=False, soft_wrap=True)
+
+
+def _unserved(state_dir: Path) -> dict[str, str]:
+    """Why kinds cannot be served, as the controller sees it; nothing while no API server answers."""
+    from controller.serving import reasons
+    from kube.config import connect
+    from kube.raw import RawKube
+    from schemas.kinds import KINDS
+
+    kubeconfig = state_dir / "kubeconfig"
+    if not kubeconfig.exists():
+        return {}
+    with contextlib.closing(RawKube(connect(str(kubeconfig)), timeout=5.0)) as kube:
+        try:
+            return {f"{kind.kind}.{kind.group}": reason for kind, reason in reasons(kube, KINDS).items()}
+        except KubeError:
+            return {}
 
 
 def _control_plane(state_dir: Path, console: Console) -> cluster.Cluster:

@@ -1,17 +1,23 @@
 """Signalbox itself on the test run's control plane: webhook, controller and history as real processes."""
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from signalbox.local import cluster as local
 from signalbox.local import processes
 from signalbox.local.cluster import Cluster
+from signalbox.local.commands import status
 from signalbox.local.paths import deploy_dir, history_url
 from signalbox.local.site import STEPS, Site, start_controller, start_webhook
 
@@ -64,6 +70,32 @@ class Signalbox:
 
     def state(self, resource: str, name: str, namespace: str) -> str:
         return str(self.get(resource, name, namespace).get("status", {}).get("phase", ""))
+
+    def unserved(self) -> dict[str, str]:
+        """Why kinds are not served, as ``signalbox status`` says."""
+        shown = CliRunner().invoke(status, ["-o", "json", f"--state-dir={self.state_dir}"])
+        found: dict[str, str] = json.loads(shown.stdout)["unserved"]
+        return found
+
+    def metric(self, series: str) -> float | None:
+        """The value of one series of the controller's metrics."""
+        with urllib.request.urlopen(f"http://{self._site.address('controller-metrics')}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return next((float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(series + " ")), None)
+
+    @contextlib.contextmanager
+    def controller(self, *flags: str) -> Iterator[None]:
+        """A controller with other flags, in place of the usual one that has been stopped."""
+        binds = (f"--{what}-bind={self._site.address(f'controller-{what}')}" for what in ("health", "metrics"))
+        kubeconfig = f"--kubeconfig={self._site.cluster.kubeconfig}"
+        argv = [sys.executable, "-m", "signalbox", "controller", kubeconfig, *binds, *flags]
+        with (self.state_dir / "controller-flags.log").open("ab") as log:
+            process = subprocess.Popen(argv, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
 
     def events(self, namespace: str) -> dict[str, int]:
         """Reasons of the Events that Signalbox wrote, with their counts."""

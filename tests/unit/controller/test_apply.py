@@ -142,7 +142,12 @@ def test_the_first_obstacle_ends_the_list():
     assert len(seen.kube.calls) == 1
 
 
-@pytest.mark.parametrize("error", [None, errors.NotFound("x"), errors.Conflict("uid")])
+def test_a_delete_that_meets_another_object_is_decided_again():
+    with pytest.raises(errors.Conflict):
+        Seen(delete=errors.Conflict("uid")).does(Delete("pods", "job-worker-0", "u"))
+
+
+@pytest.mark.parametrize("error", [None, errors.NotFound("x")])
 def test_deletes_name_the_uid_and_take_gone_for_done(error):
     seen = Seen(delete=error or {})
     forced = Delete("pods", "job-worker-1", "v", force=True)

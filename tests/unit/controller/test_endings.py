@@ -172,6 +172,18 @@ def test_scaling_up_and_down(training):
     assert (job.status["restarts"], job.replica("Worker").get("failed", 0)) == (0, 0)
 
 
+@pytest.mark.parametrize(("elastic", "warned"), [(False, True), (True, False)])
+def test_running_pods_that_do_not_learn_of_a_scaling_are_warned_about(pytorch, elastic, warned):
+    """kubeflow/trainer#1948: WORLD_SIZE of a running pod never changes."""
+    pytorch.type("Worker", 1)
+    if elastic:
+        pytorch.job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 4}
+    job = pytorch.settle().runs().settle().scale("Worker", 2).settle()
+    assert [reason for _, reason, _ in job.events[-2:]] == (
+        ["JobScaling", "WorldSizeKept"] if warned else ["PyTorchJobRunning", "JobScaling"]
+    )
+
+
 def test_an_obstacle_is_shown_and_passes(training):
     """PaddleFlow/paddle-operator#43"""
     job = training.type("Worker", 2)
