@@ -144,6 +144,14 @@ def test_controller_may_work_on_every_kind_and_no_other(objects, expected):
     }
 
 
+def test_controller_may_read_the_crds_of_its_kinds_and_no_other(objects, expected):
+    """It looks whether they keep our status."""
+    rules = [rule for (kind, _), each in objects.items() if kind == "ClusterRole" for rule in each["rules"]]
+    crds = [rule for rule in rules if rule["resources"] == ["customresourcedefinitions"]]
+    assert {name for rule in crds for name in rule["resourceNames"]} == {f"{p}.{group}" for group, _, p in expected}
+    assert {verb for rule in crds for verb in rule["verbs"]} == {"get"}
+
+
 def bound(objects, binding):
     """The account that a binding is for, and its role."""
     [subject] = binding["subjects"]
