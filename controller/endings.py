@@ -134,8 +134,15 @@ def forced(course: Course, now: datetime) -> Course:
     if patience is None:
         return course
     for pod in course.pods:
-        if pod.gone_by is None:
+        if pod.gone_by is None or not _is_settled(course, pod):
             continue
         due = _after(pod.gone_by, int(patience.total_seconds()))
         course = course.wakes(due) if now < due else course.does(Delete(PODS, pod.name, pod.uid, force=True))
     return course
+
+
+def _is_settled(course: Course, pod: Pod) -> bool:
+    """What became of the pod is stored, so that nothing is lost with it."""
+    tally = course.stored.tally(pod.type)
+    known = pod.uid in course.stored.pending or pod.index in tally.succeeded or pod.index not in tally.created
+    return known or course.stored_end is not None

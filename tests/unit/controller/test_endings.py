@@ -307,3 +307,12 @@ def test_every_kind_of_end_and_every_clean_pod_policy(pytorch, end, policy):
     assert bool(job.services) is (policy == "None")
     assert job.status["completionTime"]
     assert not job.replica("Worker").get("pending") or policy == "None"
+
+
+def test_a_pod_is_force_deleted_only_once_its_loss_is_stored(training):
+    """A crash in between must not turn an eviction into a deletion by hand."""
+    job = training.type("Worker", 1, "OnFailure").settle().runs().settle().leaves("worker-0")
+    job.force_delete_after = timedelta(0)
+    job.later(3600).step()
+    assert (job.names, len(job.status["pendingRestarts"])) == (["worker-0"], 1)
+    assert job.settle().created.count("job-worker-0") == 2
