@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle
+from controller import extras
+from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Update
 from kube import errors
 from kube.raw import RawKube
 from kube.resources import EVENTS, PODS, SERVICES, Resource
@@ -20,7 +21,11 @@ from schemas.job import Job, mapping, sequence
 
 JSON = dict[str, Any]
 
-RESOURCES: dict[str, Resource] = {"pods": PODS, "services": SERVICES}
+RESOURCES: dict[str, Resource] = {
+    "pods": PODS,
+    "services": SERVICES,
+    **{sort.key: Resource(sort.group, sort.version, sort.plural, sort.kind) for sort in extras.SORTS},
+}
 COMPONENT = "signalbox-controller"
 LONGEST_MESSAGE = 1024
 PASSING = (401, 408, 409, 429)
@@ -39,7 +44,7 @@ class Port:
 
     kube: RawKube
     saw_child: Callable[[str, JSON], None]
-    """Takes the plural and the child as the server answered it: reads after it see the write."""
+    """Takes the resource as actions call it, and the child as the server answered it: reads after it see the write."""
     saw_event: Callable[[Mapping[str, Any]], None]
 
 
@@ -52,6 +57,9 @@ def actions(port: Port, job: Job, resource: Resource, wanted: Iterable[Action]) 
     for action in wanted:
         if isinstance(action, Create):
             if obstacle := _create(port, job, action):
+                return obstacle
+        elif isinstance(action, Update):
+            if obstacle := _update(port, job, action):
                 return obstacle
         elif isinstance(action, Delete):
             path = RESOURCES[action.resource].path(job.namespace, action.name)
@@ -140,21 +148,47 @@ def _create(port: Port, job: Job, action: Create) -> Obstacle | None:
     except errors.AlreadyExists:
         return _taken(port, job, action)
     except errors.NotFound as error:
+        if not error.reason:  # no Status: the resource itself is not known
+            return _not_installed(resource)
         raise Stop from error
     except errors.KubeError as error:
-        return _refused(error)
+        return _refused(error, "CreateRefused")
     return None
 
 
-def _refused(error: errors.KubeError) -> Obstacle:
+def _update(port: Port, job: Job, action: Update) -> Obstacle | None:
+    """A child that is gone, or another one by now, is decided about again when the watch tells."""
+    path = RESOURCES[action.resource].path(job.namespace, action.name)
+    try:
+        port.saw_child(action.resource, port.kube.patch(path, _for(action), kind="merge"))
+    except (errors.Conflict, errors.NotFound):
+        return None
+    except errors.KubeError as error:
+        return _refused(error, "UpdateRefused")
+    return None
+
+
+def _for(action: Update) -> JSON:
+    return {"metadata": {"uid": action.uid}, **action.change}
+
+
+def _refused(error: errors.KubeError, reason: str) -> Obstacle:
     """What the server, a quota or anybody's admission policy says against a child; passing trouble is raised again."""
     if "being terminated" in error.message:
         raise Stop from error
     lasting = 400 <= error.status < 500 and error.status not in PASSING
     if not (lasting or isinstance(error, errors.Forbidden | errors.Invalid)) and "webhook" not in error.message:
         raise error
-    reason = "QuotaExceeded" if "exceeded quota" in error.message else "CreateRefused"
-    return Obstacle(reason, error.message)
+    return Obstacle("QuotaExceeded" if "exceeded quota" in error.message else reason, error.message)
+
+
+def _not_installed(resource: Resource) -> Obstacle:
+    """The API server does not know the resource: its CRD is missing (kubeflow/trainer#1630)."""
+    name = f"{resource.plural}.{resource.group}"
+    return Obstacle(
+        f"{resource.kind}NotInstalled",
+        f"The API server does not serve {resource.kind} ({name}, {resource.version}): its CRD is not installed.",
+    )
 
 
 def _taken(port: Port, job: Job, action: Create) -> Obstacle | None:

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from controller import extras, gang
+from controller.owned import job_labels, metadata, owner
+from controller.settings import Settings
 from schemas import env, names
 from schemas.job import Job, Replica, mapping, sequence
 from schemas.kinds import JobKind
@@ -9,11 +12,19 @@ from schemas.kinds import JobKind
 JSON = dict[str, Any]
 
 LEADING_ROLE = "master"
+PLAIN = Settings()
 
 
-def pod(job: Job, entry: Replica, index: int, *, attempt: int, round_: int) -> JSON:
-    """The pod of one replica: the user's template, our labels, and the variables that wire the job together."""
-    metadata = mapping(entry.template.get("metadata"))
+def pod(job: Job, entry: Replica, index: int, *, attempt: int, round_: int, settings: Settings = PLAIN) -> JSON:
+    """The pod of one replica, with what its kind's rule adds, and as a member of the job's gang if there is one."""
+    made = extras.equipped(_own(job, entry, index, attempt, round_), job, entry, settings)
+    scheduler = gang.SCHEDULERS.get(settings.gang_scheduler)
+    return gang.joined(made, job, entry, scheduler, settings.gang_scheduler_name) if scheduler else made
+
+
+def _own(job: Job, entry: Replica, index: int, attempt: int, round_: int) -> JSON:
+    """The user's template, our labels, and the variables that wire the job together."""
+    theirs = mapping(entry.template.get("metadata"))
     spec = dict(entry.pod_spec)
     spec["containers"] = _containers(job, entry, index)
     spec["restartPolicy"] = "Never" if entry.restart_policy == "ExitCode" else entry.restart_policy
@@ -27,9 +38,9 @@ def pod(job: Job, entry: Replica, index: int, *, attempt: int, round_: int) -> J
         "metadata": {
             "name": name,
             "namespace": job.namespace,
-            "labels": {**mapping(metadata.get("labels")), **_labels(job, entry, index)},
-            "annotations": {**mapping(metadata.get("annotations")), **_annotations(attempt, round_)},
-            "finalizers": sequence(metadata.get("finalizers")),
+            "labels": {**mapping(theirs.get("labels")), **_labels(job, entry, index)},
+            "annotations": {**mapping(theirs.get("annotations")), **_annotations(attempt, round_)},
+            "finalizers": sequence(theirs.get("finalizers")),
             "ownerReferences": [owner(job)],
         },
         "spec": spec,
@@ -41,7 +52,7 @@ def services(job: Job) -> list[JSON]:
     if job.kind.services == "none":
         return []
     if job.kind.services == "job":
-        return [_service(job, job.name, _job_labels(job), _port_list(job.kind, env.port(job, _first_type(job))))]
+        return [_service(job, job.name, job_labels(job), _port_list(job.kind, env.port(job, _first_type(job))))]
     return [
         _service(
             job,
@@ -52,18 +63,6 @@ def services(job: Job) -> list[JSON]:
         for entry in job.replicas
         for index in entry.indexes
     ]
-
-
-def owner(job: Job) -> JSON:
-    """The reference by which children belong to the job's UID."""
-    return {
-        "apiVersion": job.kind.api_version,
-        "kind": job.kind.kind,
-        "name": job.name,
-        "uid": job.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def leading(job: Job, entry: Replica, index: int) -> bool:
@@ -85,11 +84,6 @@ def _first_type(job: Job) -> str:
 def _labels(job: Job, entry: Replica, index: int) -> JSON:
     role = {names.role_label(job.kind): LEADING_ROLE} if leading(job, entry, index) else {}
     return {**names.replica_labels(job.kind, job.name, entry.type, index), **role, names.JOB_UID: job.uid}
-
-
-def _job_labels(job: Job) -> JSON:
-    labels = names.type_labels(job.kind, job.name, "")
-    return {key: value for key, value in labels.items() if value}
 
 
 def _annotations(attempt: int, round_: int) -> JSON:
@@ -137,12 +131,7 @@ def _service(job: Job, name: str, labels: JSON, ports: list[JSON]) -> JSON:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {
-            "name": name,
-            "namespace": job.namespace,
-            "labels": {**labels, names.JOB_UID: job.uid},
-            "ownerReferences": [owner(job)],
-        },
+        "metadata": metadata(job, name, labels),
         "spec": {
             "clusterIP": "None",
             "selector": labels,
@@ -151,10 +140,3 @@ def _service(job: Job, name: str, labels: JSON, ports: list[JSON]) -> JSON:
             "publishNotReadyAddresses": True,
         },
     }
-
-
-def replica_type_of(job: Job, pod: Any) -> str:
-    """The replica type that a pod's label names, in the job's own spelling; the label itself once the type is gone."""
-    written = mapping(mapping(mapping(pod).get("metadata")).get("labels")).get(names.prefix(job.kind) + "replica-type")
-    key = written if isinstance(written, str) else ""
-    return next((entry.type for entry in job.replicas if entry.type.lower() == key), key)

@@ -1,14 +1,17 @@
-"""Services and pods: what is missing is created, what is surplus or already accounted is deleted. Pure."""
+"""Children: what is missing is created, what is surplus or already accounted is deleted. Pure."""
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from controller import build
+from controller import build, extras
 from controller.course import Course, named
-from controller.plan import Create, Delete
+from controller.plan import Create, Delete, Update
 from controller.pods import Pod
 from schemas import conditions, names
 from schemas.job import mapping, text
+
+JSON = dict[str, Any]
 
 PODS = "pods"
 SERVICES = "services"
@@ -21,7 +24,7 @@ def children(course: Course, now: datetime) -> Course:
     course = _without_surplus(course)
     if _leaving(course):
         return course
-    return _with_pods(_with_services(course), now)
+    return _with_pods(_with_services(_with_extras(course)), now)
 
 
 def _trimmed(course: Course) -> Course:
@@ -60,7 +63,7 @@ def _without_surplus(course: Course) -> Course:
     surplus = [pod for pod in course.pods if _is_surplus(course, pod) and not pod.deleting]
     unlisted = [pod for pod in surplus if pod.index not in course.stored.tally(pod.type).created]
     course = course.does(*(Delete(PODS, pod.name, pod.uid) for pod in unlisted))
-    return course.does(*_surplus_services(course))
+    return course.does(*_surplus_services(course), *_surplus_extras(course))
 
 
 def _is_surplus(course: Course, pod: Pod) -> bool:
@@ -69,12 +72,7 @@ def _is_surplus(course: Course, pod: Pod) -> bool:
 
 def _surplus_services(course: Course) -> list[Delete]:
     wanted = {service["metadata"]["name"] for service in build.services(course.job)}
-    metadata = [mapping(service.get("metadata")) for service in course.seen.services]
-    return [
-        Delete(SERVICES, text(item.get("name")), text(item.get("uid")))
-        for item in metadata
-        if item.get("name") not in wanted and item.get("deletionTimestamp") is None
-    ]
+    return gone(SERVICES, tuple(service for service in course.seen.services if _name(service) not in wanted))
 
 
 def _leaving(course: Course) -> bool:
@@ -82,8 +80,55 @@ def _leaving(course: Course) -> bool:
     return any(pod.round < course.ledger.round for pod in course.pods)
 
 
+def _with_extras(course: Course) -> Course:
+    """PodGroup and the like: before the pods that need them, and changed only where they differ."""
+    for extra in _wanted_extras(course):
+        key = extra.sort.key
+        stored = _named(course.seen.extras.get(key, ()), extra.name)
+        if stored is None:
+            course = course.does(Create(key, extra.manifest))
+        elif not _is_leaving(stored) and (change := extras.change(extra, stored)):
+            course = course.does(Update(key, extra.name, _uid(stored), change))
+    return course
+
+
+def _wanted_extras(course: Course) -> list[extras.Extra]:
+    running = {pod.name for pod in course.pods if pod.running and not pod.deleting and course.is_wanted(pod)}
+    return extras.wanted(course.job, course.seen.settings, running)
+
+
+def _surplus_extras(course: Course) -> list[Delete]:
+    wanted = {(extra.sort.key, extra.name) for extra in _wanted_extras(course)}
+    return [
+        action
+        for key, stored in course.seen.extras.items()
+        for action in gone(key, tuple(child for child in stored if (key, _name(child)) not in wanted))
+    ]
+
+
+def _named(stored: tuple[JSON, ...], name: str) -> JSON | None:
+    return next((child for child in stored if _name(child) == name), None)
+
+
+def _name(child: JSON) -> str:
+    return text(mapping(child.get("metadata")).get("name"))
+
+
+def _uid(child: JSON) -> str:
+    return text(mapping(child.get("metadata")).get("uid"))
+
+
+def _is_leaving(child: JSON) -> bool:
+    return mapping(child.get("metadata")).get("deletionTimestamp") is not None
+
+
+def gone(key: str, stored: tuple[JSON, ...]) -> list[Delete]:
+    """Deletes of all these children that are not leaving yet."""
+    return [Delete(key, _name(child), _uid(child)) for child in stored if not _is_leaving(child)]
+
+
 def _with_services(course: Course) -> Course:
-    have = {text(mapping(service.get("metadata")).get("name")) for service in course.seen.services}
+    have = {_name(service) for service in course.seen.services}
     missing = [service for service in build.services(course.job) if service["metadata"]["name"] not in have]
     return course.does(*(Create(SERVICES, service) for service in missing))
 
@@ -99,7 +144,8 @@ def _with_pods(course: Course, now: datetime) -> Course:
             course = course.wakes(retry.not_before)
             continue
         attempt = retry.attempt if retry else 0
-        manifest = build.pod(course.job, entry, index, attempt=attempt, round_=course.ledger.round)
+        round_, settings = course.ledger.round, course.seen.settings
+        manifest = build.pod(course.job, entry, index, attempt=attempt, round_=round_, settings=settings)
         course = course.does(Create(PODS, manifest))
     return course
 

@@ -1,17 +1,18 @@
 """Suspension, deadline, and what follows the end of a job: clean-up and TTL. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from controller.children import PODS, SERVICES
+from controller import extras
+from controller.children import PODS, SERVICES, gone
 from controller.course import Course
 from controller.ledger import Tally
 from controller.plan import Delete, DeleteJob, Event
 from controller.pods import Pod
 from controller.success import deadline
 from schemas import conditions, times
-from schemas.job import integer, mapping, text
+from schemas.job import integer, mapping
 
 SKEW = timedelta(seconds=60)
 """How far clocks may differ without anyone being told."""
@@ -26,13 +27,10 @@ def suspended(course: Course, now: datetime) -> Course:  # noqa: ARG001
     begun = mapping(conditions.true_state(course.conditions)).get("reason")
     ours = {conditions.JOB_SUSPENDING, conditions.reason_of(course.job.kind, "JobSuspended")}
     if begun in ours:
-        course = _without_children(course, course.pods)
+        course = _without_extras(_without_children(course, course.pods), course.seen.extras)
     ledger = replace(course.ledger, start=None, pending=(), tallies=_uncreated(course))
-    return (
-        replace(course, ledger=ledger)
-        .knowing(suspend=True, has_children=bool(course.pods or course.seen.services))
-        .settle()
-    )
+    has_children = bool(course.pods or course.seen.services or any(course.seen.extras.values()))
+    return replace(course, ledger=ledger).knowing(suspend=True, has_children=has_children).settle()
 
 
 def _uncreated(course: Course) -> dict[str, Tally]:
@@ -63,7 +61,7 @@ def started(course: Course, now: datetime) -> Course:
 
 def _told_of_gang(course: Course) -> Course:
     """A wish that nothing fulfils is not passed over in silence."""
-    if not course.job.run_policy.get("schedulingPolicy"):
+    if course.seen.settings.gang_scheduler in extras.POD_GROUPS or not course.job.run_policy.get("schedulingPolicy"):
         return course
     return course.tells(Event("Warning", "NoGangScheduler", NO_GANG_SCHEDULER))
 
@@ -90,6 +88,7 @@ def ended(course: Course, now: datetime) -> Course:
     expired_ = end.get("reason") == conditions.DEADLINE_EXCEEDED
     goners = tuple(pod for pod in course.pods if cleaned(pod) or (expired_ and _is_live(pod)))
     course = _without_children(course, goners, services=policy != "None")
+    course = _without_extras(course, extras.GO_WITH_END)
     return _after_ttl(course, end, now).settle()
 
 
@@ -102,9 +101,11 @@ CLEANED: dict[str, Callable[[Pod], bool]] = {"All": lambda _: True, "Running": _
 
 def _without_children(course: Course, pods: tuple[Pod, ...], *, services: bool = True) -> Course:
     course = course.does(*(Delete(PODS, pod.name, pod.uid) for pod in pods if not pod.deleting))
-    metadata = [mapping(service.get("metadata")) for service in course.seen.services] if services else []
-    live = [item for item in metadata if item.get("deletionTimestamp") is None]
-    return course.does(*(Delete(SERVICES, text(item.get("name")), text(item.get("uid"))) for item in live))
+    return course.does(*gone(SERVICES, course.seen.services)) if services else course
+
+
+def _without_extras(course: Course, keys: Iterable[str]) -> Course:
+    return course.does(*(action for key in keys for action in gone(key, course.seen.extras.get(key, ()))))
 
 
 def _after_ttl(course: Course, end: conditions.Condition, now: datetime) -> Course:
@@ -130,13 +131,13 @@ def forced(course: Course, now: datetime) -> Course:
     """A pod that is still there long after its grace period goes without its kubelet's consent, if the administrator
     allows that: only then can its index have a new one (kubeflow/trainer#956).
     """
-    patience = course.seen.force_delete_after
+    patience = course.seen.settings.force_delete_after
     if patience is None:
         return course
     for pod in course.pods:
         if pod.gone_by is None or not _is_settled(course, pod):
             continue
-        due = _after(pod.gone_by, int(patience.total_seconds()))
+        due = _after(pod.gone_by, int(patience))
         course = course.wakes(due) if now < due else course.does(Delete(PODS, pod.name, pod.uid, force=True))
     return course
 

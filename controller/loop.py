@@ -9,11 +9,11 @@ from typing import Any
 
 import structlog
 
-from controller import apply, build, metrics
+from controller import apply, extras, metrics, pods
 from controller.apply import LEAVING, Port, Stop
 from controller.clock import Clock
 from controller.decide import decide
-from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan
+from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan, Update
 from controller.serving import Serving
 from controller.settings import Settings
 from controller.snapshot import Reader
@@ -77,7 +77,8 @@ class Loop:
         self.queue: WorkQueue[Key] = WorkQueue()
         self.jobs = {kind: Store() for kind in self.kinds}
         self.pods, self.services = Store(), Store()
-        self.reader = Reader(self.pods, self.services, force_delete_after=self.settings.force_delete_after)
+        self.extras = {sort.key: Store() for sort in extras.sorts(self.kinds, self.settings)}
+        self.reader = Reader(self.pods, self.services, self.extras, self.settings)
         self.port = Port(self.kube, self.saw_child, self.recorder.saw_event)
         self.acting = False
         """Whether this process leads: a standby keeps its stores and its queue, and writes and records nothing."""
@@ -127,7 +128,7 @@ class Loop:
         self.queue.add(_key(kind, job))
 
     def on_child(self, change: str, child: JSON, resource: Resource) -> None:
-        """A pod or Service changed: the job that controls it is looked at."""
+        """A pod or another child changed: the job that controls it is looked at."""
         owner = apply.controller_of(child)
         kind = self._kind_of(owner)
         if owner is None or kind is None:
@@ -140,7 +141,7 @@ class Loop:
     def _record_pod(self, kind: JobKind, change: str, pod: JSON, owner: Mapping[str, Any]) -> None:
         namespace = text(mapping(pod.get("metadata")).get("namespace"))
         job = self.jobs[kind].get(namespace, text(owner.get("name"))) or {}
-        replica_type = build.replica_type_of(Job(kind, job), pod)
+        replica_type = pods.replica_type_of(Job(kind, job), pod) or ""
         if change == "DELETED":
             self.recorder.lost_pod(pod, text(owner.get("uid")), replica_type)
         else:
@@ -163,9 +164,9 @@ class Loop:
             None,
         )
 
-    def saw_child(self, plural: str, child: JSON) -> None:
+    def saw_child(self, resource: str, child: JSON) -> None:
         """A child this process wrote itself: known at once, since the watch stays silent about what is known."""
-        store = self.pods if plural == PODS.plural else self.services
+        store = {"pods": self.pods, "services": self.services, **self.extras}[resource]
         owner = apply.controller_of(child)
         kind = self._kind_of(owner)
         if store.observe(child) and store is self.pods and kind is not None and owner is not None:
@@ -242,7 +243,7 @@ class Loop:
             if isinstance(gone, Delete) and gone.force:
                 apply.event(self.port, view, Event("Warning", "ForceDeleted", FORCED.format(gone.name)), now)
         self._note_deletes(actions)
-        if not any(isinstance(action, Create) for action in actions):
+        if not any(isinstance(action, Create | Update) for action in actions):
             return plan
         self._hold(key, job, obstacle)
         shown = None if obstacle is LEAVING else obstacle
@@ -260,7 +261,7 @@ class Loop:
                 noted.add(told)
 
     def _may(self, key: Key, job: JSON, action: object) -> bool:
-        if isinstance(action, Create):
+        if isinstance(action, Create | Update):
             held = self._held.get(key)
             return held is None or held.until <= self.clock.monotonic()
         if isinstance(action, DeleteJob):

@@ -1,18 +1,32 @@
 """What one reconcile wants done: data, made by ``decide`` and carried out by ``apply``."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from controller.settings import Settings
+
 JSON = dict[str, Any]
+DEFAULTS = Settings()
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create one child; ``resource`` is its plural (pods, services)."""
+    """Create one child; ``resource`` is its plural, and its group if it has one (pods, podgroups.example.com)."""
 
     resource: str
     manifest: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change one child by a merge patch, only if it still has this UID."""
+
+    resource: str
+    name: str
+    uid: str
+    change: JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,7 @@ class DeleteJob:
     due: datetime
 
 
-Action = Create | Delete | DeleteJob
+Action = Create | Update | Delete | DeleteJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,6 @@ class Snapshot:
 
     ``job`` carries the built-in defaults. ``faults`` is what validation says of it (a stored job may be invalid when
     the webhook was bypassed). ``tried`` is true once this reconcile's creates were sent, ``obstacle`` what met them.
-    ``force_delete_after`` is how long after its grace period a pod that does not go is force-deleted; None for never.
     """
 
     job: JSON
@@ -90,4 +103,7 @@ class Snapshot:
     faults: tuple[str, ...] = ()
     tried: bool = False
     obstacle: Obstacle | None = None
-    force_delete_after: timedelta | None = None
+    extras: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
+    """Children that are neither pods nor Services, by the resource that actions call them."""
+    settings: Settings = DEFAULTS
+    """What the administrator chose: which extra children a job has, and when a stuck pod goes."""

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from schemas import names, times
-from schemas.job import Job, Replica, integer, main_container, mapping, number, sequence, text
+from schemas.job import Job, integer, main_container, mapping, number, sequence, text
 from schemas.kinds import JobKind
 
 JSON = Mapping[str, Any]
@@ -101,7 +101,7 @@ def read(job: Job, raw: JSON) -> Pod | None:
     """The pod as a replica of ``job``; None when its labels name no replica type of it."""
     metadata, status = mapping(raw.get("metadata")), mapping(raw.get("status"))
     labels = mapping(metadata.get("labels"))
-    entry, index = _replica(job, labels), _index(job.kind, labels)
+    entry, index = replica_type_of(job, raw), _index(job.kind, labels)
     if entry is None or index is None:
         return None
     main = _main_status(job.kind, raw)
@@ -134,13 +134,15 @@ def read(job: Job, raw: JSON) -> Pod | None:
     )
 
 
-def _replica(job: Job, labels: JSON) -> str | None:
-    """The type in the job's own spelling; for a type the job no longer has, its label, so that it can be cleaned."""
-    written = labels.get(names.prefix(job.kind) + "replica-type")
+def replica_type_of(job: Job, pod: JSON) -> str | None:
+    """The type that a pod's label names, in the job's own spelling; for a type the job no longer has, the label itself.
+
+    None for a pod without the label.
+    """
+    written = mapping(mapping(pod.get("metadata")).get("labels")).get(names.prefix(job.kind) + "replica-type")
     if not isinstance(written, str):
         return None
-    found: list[Replica] = [entry for entry in job.replicas if entry.type.lower() == written]
-    return found[0].type if found else written
+    return next((entry.type for entry in job.replicas if entry.type.lower() == written), written)
 
 
 def _index(kind: JobKind, labels: JSON) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from controller import metrics
+from controller.apply import RESOURCES
 from controller.loop import Loop, resource_of
 from kube.raw import RawKube
 from kube.reflector import Reflector
@@ -36,11 +37,12 @@ class Run:
         self._stop = threading.Event()
         self._job_reflectors = {kind: self._of_jobs(kind) for kind in loop.kinds}
         self._child_reflectors = [self._of_children(PODS, loop.pods), self._of_children(SERVICES, loop.services)]
+        self._extra_reflectors = {key: self._of_children(RESOURCES[key], store) for key, store in loop.extras.items()}
         self._workers = [threading.Thread(target=loop.work, name=f"worker-{n}") for n in range(loop.settings.workers)]
 
     @property
     def reflectors(self) -> list[Reflector]:
-        return [*self._job_reflectors.values(), *self._child_reflectors]
+        return [*self._job_reflectors.values(), *self._child_reflectors, *self._extra_reflectors.values()]
 
     def start(self) -> None:
         """Children are listed before any job is decided about, so that a restart never creates one twice."""
@@ -86,9 +88,10 @@ class Run:
         return fresh and all(worker.is_alive() or worker.ident is None for worker in self._workers)
 
     def is_ready(self) -> bool:
-        """Whether the children and every kind that can be had are listed."""
+        """Whether pods, Services, and every kind and extra child that can be had are listed."""
         children = all(reflector.synced.is_set() for reflector in self._child_reflectors)
-        return children and all(self._is_ready(reflector) for reflector in self._job_reflectors.values())
+        optional = (*self._job_reflectors.values(), *self._extra_reflectors.values())
+        return children and all(self._is_ready(reflector) for reflector in optional)
 
     def measure(self, now: float) -> None:
         """Sets the gauges that are read at each scrape."""
@@ -97,9 +100,11 @@ class Run:
             metrics.PROGRESS.labels(kind.plural).set(now - reflector.last_progress)
         for name, reflector in zip(("pods", "services"), self._child_reflectors, strict=True):
             metrics.PROGRESS.labels(name).set(now - reflector.last_progress)
+        for name, reflector in self._extra_reflectors.items():
+            metrics.PROGRESS.labels(name).set(now - reflector.last_progress)
 
     def _is_ready(self, reflector: Reflector) -> bool:
-        """Listed; a kind whose CRD is not installed, or that we may not read, does not let the others wait."""
+        """Listed; one whose CRD is not installed, or that we may not read, does not let the others wait."""
         return reflector.synced.is_set() or bool(reflector.unavailable)
 
     def _of_jobs(self, kind: JobKind) -> Reflector:

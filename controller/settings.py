@@ -21,3 +21,9 @@ class Settings:
     """Seconds between two looks at the installed CRDs."""
     resync: float = 600.0
     """Seconds after which an untouched job is looked at again."""
+    gang_scheduler: str = "none"
+    """``volcano``, ``scheduler-plugins`` or ``none``: whose PodGroups are made."""
+    gang_scheduler_name: str = ""
+    """The ``schedulerName`` of pods in a gang; empty for the usual one."""
+    kubectl_delivery_image: str = "kubeflow/kubectl-delivery:latest"
+    """The init container that brings kubectl to the launcher of an MPIJob."""

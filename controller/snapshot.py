@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from controller.plan import Obstacle, Snapshot
+from controller.settings import Settings
 from kube.store import Store
 from schemas import defaults, validation
 from schemas.job import Job, mapping, text
 from schemas.kinds import JobKind
 
 JSON = dict[str, Any]
+NOTHING: Mapping[str, Store] = {}
+DEFAULTS = Settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,17 @@ class Checked:
 class Reader:
     """Makes snapshots; remembers what the spec of each job gave, so that it is checked once for each generation."""
 
-    def __init__(self, pods: Store, services: Store, *, force_delete_after: float | None = None) -> None:
+    def __init__(
+        self,
+        pods: Store,
+        services: Store,
+        extras: Mapping[str, Store] = NOTHING,
+        settings: Settings = DEFAULTS,
+    ) -> None:
         self._pods = pods
         self._services = services
-        self._patience = None if force_delete_after is None else timedelta(seconds=force_delete_after)
+        self._extras = extras
+        self._settings = settings
         self._checked: dict[str, Checked] = {}
 
     def read(self, kind: JobKind, job: JSON, *, tried: bool = False, obstacle: Obstacle | None = None) -> Snapshot:
@@ -40,10 +49,11 @@ class Reader:
             job={**job, "spec": checked.spec},
             pods=tuple(self._pods.owned_by(uid)),
             services=tuple(self._services.owned_by(uid)),
+            extras={key: tuple(store.owned_by(uid)) for key, store in self._extras.items()},
+            settings=self._settings,
             faults=checked.faults,
             tried=tried,
             obstacle=obstacle,
-            force_delete_after=self._patience,
         )
 
     def forget(self, uid: str) -> None:

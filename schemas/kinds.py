@@ -58,6 +58,8 @@ class JobKind:
     """Types whose index 0 carries the role label, first present wins; empty means the leader or else the first type."""
     services: Literal["replica", "job", "none"] = "replica"
     """One headless Service per replica, one for the whole job (with hostname and subdomain), or none."""
+    extras: str = ""
+    """Which rule of ``controller.extras`` makes children besides pods and Services."""
     all_decide_on: str = ""
     """The ``spec.successPolicy`` under which all replicas of the deciders count; without it index 0 alone does."""
     any_decides_if_elastic: bool = False
@@ -228,6 +230,7 @@ MPI_JOB = JobKind(
     labels="kubeflow",
     role_types=("Launcher",),
     services="none",
+    extras="mpi",
     managers=KUBEFLOW_MANAGERS,
 )
 

@@ -48,6 +48,19 @@ def plus(one: Amounts, other: Amounts) -> Amounts:
     }
 
 
+def times(amounts: Amounts, count: int) -> Amounts:
+    """``amounts``, ``count`` times."""
+    return amounts if count == 1 else {name: _scaled(amount, count) for name, amount in amounts.items()}
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two spellings are the same amount: a typed client writes 0.5 back as 500m."""
+    if one == other:
+        return True
+    first, second = quantity(one), quantity(other)
+    return first is not None and second is not None and parse(first) == parse(second)
+
+
 def larger(one: Amounts, other: Amounts) -> Amounts:
     """The larger of both, resource by resource."""
     return one | {name: amount for name, amount in other.items() if name not in one or _size(amount) > _size(one[name])}
@@ -63,6 +76,10 @@ def quantity(value: Any) -> Quantity | None:
 
 def _size(amount: Quantity) -> Fraction:
     return parse(amount) or Fraction(0)
+
+
+def _scaled(amount: Quantity, count: int) -> Quantity:
+    return spell(_size(amount) * count, binary=str(amount).endswith("i"))
 
 
 def _sum(one: Quantity, other: Quantity) -> Quantity:

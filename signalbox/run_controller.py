@@ -73,6 +73,18 @@ def kinds_named(words: str) -> "tuple[JobKind, ...]":
     type=click.FloatRange(min=0),
     help="Seconds after its grace period at which a pod that does not go is force-deleted. Absent: never.",
 )
+@click.option(
+    "--gang-scheduler",
+    type=click.Choice(["volcano", "scheduler-plugins", "none"]),
+    default="none",
+    help="Whose PodGroup each job gets.",
+)
+@click.option("--gang-scheduler-name", default="", help="The schedulerName of pods in a gang, if not the usual one.")
+@click.option(
+    "--kubectl-delivery-image",
+    default="kubeflow/kubectl-delivery:latest",
+    help="Brings kubectl to the launcher of an MPIJob.",
+)
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning", "error"]))
 def controller(**options: Any) -> None:
     """Create the pods of jobs and keep their status, until SIGTERM."""
@@ -105,6 +117,9 @@ def _run(options: dict[str, Any]) -> None:
         status_interval=options["status_interval"],
         history_grace=options["history_grace"],
         force_delete_after=options["force_delete_after"],
+        gang_scheduler=options["gang_scheduler"],
+        gang_scheduler_name=options["gang_scheduler_name"],
+        kubectl_delivery_image=options["kubectl_delivery_image"],
     )
     recorder = _recorder(options["history_url"], options["region"])
     run = Run(Loop(kube, options["kinds"], recorder, settings))

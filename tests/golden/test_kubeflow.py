@@ -2,7 +2,8 @@
 
 Each file in ``kubeflow/`` is a manifest and its children. A container's ``env`` is in order, ``NAME=value`` or ``NAME
 from fieldPath``; a port is ``name number``, TCP, and on a Service also the target port; a Service is headless, and its
-labels are its selector; every child has the file's ``owner``. Every difference to ours is a row of ``DIFFERENCES``.
+labels are its selector; a volume is its name and what it holds, a mount its volume and path; every child has the
+file's ``owner``. Every difference to ours is a row of ``DIFFERENCES``.
 """
 
 import re
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controller import build
+from controller import build, extras
+from controller.settings import Settings
 from schemas import defaults, kinds, validation
 from schemas.job import Job
 
@@ -45,11 +47,6 @@ DIFFERENCES = [
         "mpi.*",
         "every child of ours says which replica it is, also where its name does not",
     ),
-    (
-        r"pod mpi(-gpu)?-launcher: initContainers -kubectl-delivery",
-        "mpi.*",
-        "how the launcher reaches its workers is not part of the pod's environment",
-    ),
 ]
 
 
@@ -66,6 +63,11 @@ def pods(job):
     return {pod["metadata"]["name"]: pod for pod in made}
 
 
+def others(job):
+    made = (extra.manifest for extra in extras.wanted(job, Settings(), ()))
+    return {f"{child['kind']}/{child['metadata']['name']}": child for child in made}
+
+
 def services(job):
     return {service["metadata"]["name"]: service for service in build.services(job)}
 
@@ -76,6 +78,14 @@ def variable(item):
     return f"{item['name']}={item.get('value', '')}"
 
 
+def volume(item):
+    if "configMap" not in item:
+        [holds] = item.keys() - {"name"}
+        return f"{item['name']} {holds}"
+    files = " ".join(f"{each['key']}={each['mode']:o}" for each in item["configMap"]["items"])
+    return f"{item['name']} configMap {item['configMap']['name']}: {files}"
+
+
 def compact_pod(pod):
     """A pod of ours in the notation of the files."""
     metadata, spec = pod["metadata"], pod["spec"]
@@ -84,12 +94,15 @@ def compact_pod(pod):
         "annotations": metadata["annotations"],
         "restartPolicy": spec["restartPolicy"],
         "initContainers": [item["name"] for item in spec.get("initContainers", ())],
+        "serviceAccountName": spec.get("serviceAccountName"),
+        "volumes": [volume(item) for item in spec.get("volumes", ())],
         "hostname": spec.get("hostname"),
         "subdomain": spec.get("subdomain"),
         "containers": {
             item["name"]: {
                 "env": [variable(each) for each in item["env"]],
                 "ports": [f"{port['name']} {port['containerPort']}" for port in item.get("ports", ())],
+                "mounts": [f"{mount['name']} {mount['mountPath']}" for mount in item.get("volumeMounts", ())],
             }
             for item in spec["containers"]
         },
@@ -131,12 +144,24 @@ def compared(what, theirs, ours):
     yield from (f"{what} +{item}" for item in right if item not in left)
 
 
+PARTS = (
+    "labels",
+    "annotations",
+    "restartPolicy",
+    "initContainers",
+    "serviceAccountName",
+    "volumes",
+    "hostname",
+    "subdomain",
+)
+
+
 def pod_differences(name, theirs, ours):
-    for key in ("labels", "annotations", "restartPolicy", "initContainers", "hostname", "subdomain"):
+    for key in PARTS:
         yield from compared(f"pod {name}: {key}", theirs.get(key), ours[key])
     assert list(theirs["containers"]) == list(ours["containers"]), name
     for container, wanted in theirs["containers"].items():
-        for key in ("env", "ports"):
+        for key in ("env", "ports", "mounts"):
             yield from compared(
                 f"pod {name}: {key} {container}", wanted.get(key, []), ours["containers"][container][key]
             )
@@ -174,9 +199,23 @@ def test_every_reason_is_needed():
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_other_children_are_theirs(file):
+    """The scripts are ours: tests/unit/controller/test_mpi.py runs them."""
+    golden, job = load(file)
+    made = others(job)
+    assert sorted(made) == sorted(golden.get("children", {}))
+    for name, theirs in golden.get("children", {}).items():
+        fields = {key: value for key, value in made[name].items() if key not in ("apiVersion", "kind", "metadata")}
+        if "data" in fields:
+            assert fields["data"].pop("discover_hosts.sh") == "#!/bin/sh\n"
+            assert fields["data"].pop("kubexec.sh").startswith("#!/bin/sh\n")
+        assert fields == theirs
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_child_is_owned_as_theirs(file):
     golden, job = load(file)
-    for child in [*pods(job).values(), *services(job).values()]:
+    for child in [*pods(job).values(), *services(job).values(), *others(job).values()]:
         [owner] = child["metadata"]["ownerReferences"]
         assert owner == {**golden["owner"], "name": job.name, "uid": UID}
         assert child["metadata"]["namespace"] == job.namespace

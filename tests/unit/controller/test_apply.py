@@ -7,7 +7,7 @@ import pytest
 from controller import apply
 from controller.apply import Port, Stop
 from controller.loop import resource_of
-from controller.plan import Create, Delete, DeleteJob, Event, Obstacle
+from controller.plan import Create, Delete, DeleteJob, Event, Obstacle, Update
 from kube import errors
 from schemas import kinds
 from schemas.job import Job
@@ -83,7 +83,11 @@ def test_a_refused_create_is_an_obstacle(error, obstacle):
 
 
 @pytest.mark.parametrize(
-    "error", [errors.Forbidden('namespace "ns" because it is being terminated'), errors.NotFound("namespaces ns")]
+    "error",
+    [
+        errors.Forbidden('namespace "ns" because it is being terminated'),
+        errors.NotFound('namespaces "ns" not found', reason="NotFound"),
+    ],
 )
 def test_a_namespace_that_goes_away_is_final(error):
     with pytest.raises(Stop):
@@ -103,6 +107,43 @@ def test_a_namespace_that_goes_away_is_final(error):
 def test_passing_trouble_is_raised(error):
     with pytest.raises(type(error)):
         Seen(create=error).does(CREATE)
+
+
+GROUP = Create("podgroups.scheduling.volcano.sh", {**POD, "kind": "PodGroup"})
+
+
+def test_a_crd_that_is_missing_is_an_obstacle():
+    """kubeflow/trainer#1630: the API server answers a path that it does not know without a Status."""
+    obstacle = Seen(create=errors.NotFound("404 page not found")).does(GROUP)
+    assert obstacle == Obstacle(
+        "PodGroupNotInstalled",
+        "The API server does not serve PodGroup (podgroups.scheduling.volcano.sh, v1beta1): its CRD is not installed.",
+    )
+
+
+UPDATE = Update("podgroups.scheduling.volcano.sh", "job", "u", {"spec": {"minMember": 2}})
+
+
+def test_an_update_names_the_uid():
+    seen = Seen(patch=POD)
+    assert seen.does(UPDATE) is None
+    [(verb, path, (change,), _)] = seen.kube.calls
+    assert (verb, path) == ("patch", "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/job")
+    assert change == {"metadata": {"uid": "u"}, "spec": {"minMember": 2}}
+    assert seen.children == [("podgroups.scheduling.volcano.sh", POD)]
+
+
+@pytest.mark.parametrize(
+    ("error", "obstacle"),
+    [
+        (errors.NotFound("gone"), None),
+        (errors.Conflict("another UID"), None),
+        (errors.Forbidden("may not"), Obstacle("UpdateRefused", "may not")),
+        (errors.Invalid("immutable"), Obstacle("UpdateRefused", "immutable")),
+    ],
+)
+def test_an_update_that_does_not_go_through(error, obstacle):
+    assert Seen(patch=error).does(UPDATE) == obstacle
 
 
 TAKEN = errors.AlreadyExists("exists")

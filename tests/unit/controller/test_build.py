@@ -3,6 +3,7 @@
 import pytest
 
 from controller import build
+from controller.pods import replica_type_of
 from schemas import defaults, kinds
 from schemas.job import Job
 
@@ -103,9 +104,9 @@ def test_the_job_is_not_changed(make):
         (kinds.TRAINING_JOB, "worker", "Worker"),
         (kinds.TRAINING_JOB, "gone", "gone"),
         (kinds.PYTORCH_JOB, "worker", "Worker"),
-        (kinds.PYTORCH_JOB, None, ""),
+        (kinds.PYTORCH_JOB, None, None),
     ],
 )
 def test_the_history_gets_the_type_in_the_jobs_own_spelling(make, kind, label, expected):
     key = {"kubeflow": "training.kubeflow.org/", "signalbox": "signalbox.dev/"}[kind.labels] + "replica-type"
-    assert build.replica_type_of(make(kind, {"Worker": 1}), {"metadata": {"labels": {key: label}}}) == expected
+    assert replica_type_of(make(kind, {"Worker": 1}), {"metadata": {"labels": {key: label}}}) == expected

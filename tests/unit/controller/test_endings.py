@@ -1,7 +1,5 @@
 """Deadline, TTL, suspension, success and scaling."""
 
-from datetime import timedelta
-
 import pytest
 
 from controller.plan import Obstacle
@@ -202,7 +200,7 @@ def test_a_pod_that_does_not_go_is_force_deleted_once(training):
     first = job.uid("worker-1")
     job.leaves("worker-1", grace=30).later(10**6).settle()
     assert job.uid("worker-1") == first  # by default never
-    job.force_delete_after = timedelta(seconds=60)
+    job.patient(60)
     job.later(30 + 59 - 10**6).settle()
     assert (job.uid("worker-1"), (job.wake - job.now).total_seconds()) == (first, 1)
     job.later(1).settle()
@@ -212,7 +210,7 @@ def test_a_pod_that_does_not_go_is_force_deleted_once(training):
 
 def test_a_force_deleted_pod_that_finalizers_hold_is_left_to_them(training):
     job = training.type("Worker", 1, "OnFailure").settle().runs().settle().leaves("worker-0", grace=0)
-    job.force_delete_after = timedelta(0)
+    job.patient(0)
     job.later(60).settle()
     assert (job.created.count("job-worker-0"), job.state) == (1, "Restarting")
 
@@ -220,7 +218,7 @@ def test_a_force_deleted_pod_that_finalizers_hold_is_left_to_them(training):
 @pytest.mark.parametrize("ending", ["suspended", "finished"])
 def test_pods_that_do_not_go_are_force_deleted_whatever_the_job_waits_for(training, ending):
     job = training.type("Worker", 2).settle().runs().settle().leaves("worker-1")
-    job.force_delete_after = timedelta(0)
+    job.patient(0)
     job.ends("worker-0", 1) if ending == "finished" else job.policy(suspend=True)
     job.later(60).settle()
     assert "worker-1" not in job.names
@@ -312,7 +310,7 @@ def test_every_kind_of_end_and_every_clean_pod_policy(pytorch, end, policy):
 def test_a_pod_is_force_deleted_only_once_its_loss_is_stored(training):
     """A crash in between must not turn an eviction into a deletion by hand."""
     job = training.type("Worker", 1, "OnFailure").settle().runs().settle().leaves("worker-0")
-    job.force_delete_after = timedelta(0)
+    job.patient(0)
     job.later(3600).step()
     assert (job.names, len(job.status["pendingRestarts"])) == (["worker-0"], 1)
     assert job.settle().created.count("job-worker-0") == 2

@@ -4,10 +4,13 @@ from datetime import UTC, datetime
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controller.decide import decide
+from controller.extras import sorts
+from controller.gang import SCHEDULERS
 from controller.plan import Obstacle, Snapshot
+from controller.settings import Settings
 from schemas import defaults, kinds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,13 +44,16 @@ STATUS = JSON_VALUES | st.fixed_dictionaries(
 )
 SPEC = JSON_VALUES | st.fixed_dictionaries(
     {
-        "pytorchReplicaSpecs": st.dictionaries(
+        "replicas": st.dictionaries(
             st.sampled_from(["Master", "Worker"]),
             JSON_VALUES | st.fixed_dictionaries({"replicas": st.integers(-1, 3), "template": JSON_VALUES}),
             max_size=2,
         )
     },
-    optional={"runPolicy": JSON_VALUES | st.dictionaries(st.sampled_from(["suspend", "backoffLimit"]), JSON_VALUES)},
+    optional={
+        "runPolicy": JSON_VALUES
+        | st.dictionaries(st.sampled_from(["suspend", "backoffLimit", "schedulingPolicy"]), JSON_VALUES)
+    },
 )
 LABELS = st.just(
     {"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "0"}
@@ -61,12 +67,30 @@ POD = JSON_VALUES | st.fixed_dictionaries(
 )
 
 
+def spec_of(kind, spec):
+    """The spec with its replica specs where the kind has them, and the first type as its leader."""
+    if not isinstance(spec, dict) or not isinstance(entries := spec.get("replicas"), dict):
+        return spec
+    leader = {"Master": kind.leaders[0] if kind.leaders else "Master"}
+    return {**spec, kind.spec_key: {leader.get(name, name): entry for name, entry in entries.items()}}
+
+
 @settings(max_examples=300)
-@given(SPEC, STATUS, st.lists(POD, max_size=3), st.booleans())
-def test_any_snapshot_gives_a_plan(spec, status, pods, tried):
+@given(SPEC, STATUS, st.lists(POD, max_size=3), st.booleans(), st.sampled_from(["none", *SCHEDULERS]), JSON_VALUES)
+def test_any_snapshot_gives_a_plan(spec, status, pods, tried, gang, stored):
     for kind in kinds.KINDS:
-        job = defaults.default(kind, {"metadata": {"name": "job", "namespace": "ns", "uid": "j"}, "spec": spec})
-        seen = Snapshot({**job, "status": status}, pods=tuple(p for p in pods if isinstance(p, dict)), tried=tried)
+        settings = Settings(gang_scheduler=gang)
+        child = {"metadata": {"name": "job", "uid": "c"}, "spec": stored, "data": stored}
+        extras = {sort.key: (child,) for sort in sorts((kind,), settings)}
+        metadata = {"name": "job", "namespace": "ns", "uid": "j"}
+        job = defaults.default(kind, {"metadata": metadata, "spec": spec_of(kind, spec)})
+        seen = Snapshot(
+            {**job, "status": status},
+            pods=tuple(p for p in pods if isinstance(p, dict)),
+            tried=tried,
+            extras=extras,
+            settings=settings,
+        )
         plan = decide(kind, seen, NOW)
         if plan.status is not None and tried:
             again = decide(kind, Snapshot({**job, "status": plan.status}, pods=seen.pods, tried=True), NOW)
@@ -78,11 +102,18 @@ class AnyLife(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
+        self.ended = None
+
+    @initialize(
+        kind=st.sampled_from([kinds.PYTORCH_JOB, kinds.MPI_JOB]),
+        gang=st.sampled_from(["none", "volcano", "scheduler-plugins"]),
+    )
+    def begins(self, kind, gang):
         from controller_world import World
 
-        self.world = World(kinds.PYTORCH_JOB).type("Master", 1, "OnFailure").type("Worker", 2, "ExitCode")
-        self.world.policy(backoffLimit=5)
-        self.ended = None
+        leader = kind.leaders[0]
+        self.world = World(kind, Settings(gang_scheduler=gang)).type(leader, 1, "OnFailure")
+        self.world.type("Worker", 2, "ExitCode").policy(backoffLimit=5)
 
     @rule()
     def reconciles(self):
@@ -94,19 +125,32 @@ class AnyLife(RuleBasedStateMachine):
         writes = self.world.writes
         assert not self.world.step()
         assert self.world.writes == writes
+        groups = [name for name in self.world.extra_names if name.startswith("PodGroup")]
         if self.world.state == "Suspended":
             assert not self.world.pods
             assert not self.world.services
+            assert not self.world.extra_names
+        elif self.world.state in ("Succeeded", "Failed"):
+            assert not groups
+        else:
+            assert bool(groups) is (self.world.settings.gang_scheduler != "none")
 
     @rule(seconds=st.sampled_from([1, 10, 60, 700]))
     def time_passes(self, seconds):
         self.world.later(seconds)
 
-    @rule()
-    def is_cut_off_before_the_status_write(self):
-        """The creates and deletes of a plan are done, and nobody hears of it."""
-        for action in self.world.plan().actions:
+    @rule(calls=st.integers(1, 12))
+    def is_cut_off_before_the_status_write(self, calls):
+        """The first creates, updates and deletes of a plan are done, and nobody hears of it."""
+        for action in self.world.plan().actions[:calls]:
             self.world._act(action)
+
+    @rule(data=st.data())
+    def an_extra_child_vanishes(self, data):
+        keys = [(key, name) for key, held in self.world.extras.items() for name in held]
+        if keys:
+            key, name = data.draw(st.sampled_from(keys))
+            del self.world.extras[key][name]
 
     @rule(data=st.data(), code=st.sampled_from([0, 0, 1, 137]))
     def a_pod_ends(self, data, code):

@@ -2,11 +2,13 @@
 
 import itertools
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controller.decide import decide
-from controller.plan import Create, Delete, DeleteJob, Obstacle, Plan, Snapshot
+from controller.plan import Create, Delete, DeleteJob, Obstacle, Plan, Snapshot, Update
+from controller.settings import Settings
 from schemas import defaults, times
 from schemas.kinds import JobKind
 
@@ -17,21 +19,25 @@ START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 class World:
     """One job, its children and the clock. ``settle`` reconciles until nothing changes any more."""
 
-    def __init__(self, kind: JobKind) -> None:
+    def __init__(self, kind: JobKind, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
         self.kind = kind
+        self.settings = settings
         self.now = START
         self.uids = itertools.count(1)
         self.pods: dict[str, JSON] = {}
         self.services: dict[str, JSON] = {}
+        self.extras: dict[str, dict[str, JSON]] = {}
         self.events: list[tuple[str, str, str]] = []
         self.writes = 0
         self.created: list[str] = []
+        self.updated: list[str] = []
         self.deleted_job = False
         self.obstacle: Obstacle | None = None
+        self.refused = "pods"
+        self.met = False
         self.faults: tuple[str, ...] = ()
         self.wake: datetime | None = None
         self.slow_deletes = False
-        self.force_delete_after: timedelta | None = None
         self.notices: list[str] = []
         metadata = {"name": "job", "namespace": "ns", "uid": "job-uid", "generation": 1}
         self.job: JSON = {"metadata": metadata, "spec": {kind.spec_key: {}}, "status": {}}
@@ -46,6 +52,11 @@ class World:
 
     def policy(self, **fields: Any) -> "World":
         self.job["spec"].setdefault("runPolicy", {}).update(fields)
+        return self
+
+    def patient(self, seconds: float | None) -> "World":
+        """The controller force-deletes pods that do not go ``seconds`` after their grace period."""
+        self.settings = replace(self.settings, force_delete_after=seconds)
         return self
 
     def scale(self, name: str, replicas: int) -> "World":
@@ -63,15 +74,17 @@ class World:
             faults=self.faults,
             tried=tried,
             obstacle=self.obstacle if tried else None,
-            force_delete_after=self.force_delete_after,
+            extras={key: tuple(deepcopy(list(held.values()))) for key, held in self.extras.items()},
+            settings=self.settings,
         )
         return decide(self.kind, seen, self.now)
 
     def step(self) -> bool:
         """One reconcile; whether anything changed."""
         plan = self.plan()
-        acted = [self._act(action) for action in plan.actions]
-        if any(isinstance(action, Create) for action in plan.actions):
+        self.met = False
+        acted = self._acted(plan)
+        if any(isinstance(action, Create | Update) for action in plan.actions):
             plan = self.plan(tried=True)
         self.wake = plan.wake
         self.notices += [notice.message for notice in plan.notices if notice.message not in self.notices]
@@ -81,6 +94,15 @@ class World:
             self.writes += 1
             self.events += [(event.type, event.reason, event.message) for event in plan.events]
         return any(acted) or wrote
+
+    def _acted(self, plan: Plan) -> list[bool]:
+        """The outcomes of the actions up to the first obstacle."""
+        acted = []
+        for action in plan.actions:
+            acted.append(self._act(action))
+            if self.met:
+                break
+        return acted
 
     def settle(self) -> "World":
         for _ in range(30):
@@ -94,8 +116,10 @@ class World:
             return False
         if isinstance(action, Create):
             return self._create(action)
+        held = self._held(action.resource)
+        if isinstance(action, Update):
+            return self._update(held[action.name], action)
         assert isinstance(action, Delete)
-        held = self.pods if action.resource == "pods" else self.services
         assert held[action.name]["metadata"]["uid"] == action.uid
         if self.slow_deletes and action.resource == "pods" and not action.force:
             self.leaves(action.name.removeprefix("job-"))
@@ -104,17 +128,32 @@ class World:
         return True
 
     def _create(self, action: Create) -> bool:
-        held = self.pods if action.resource == "pods" else self.services
-        if self.obstacle and action.resource == "pods":
+        held = self._held(action.resource)
+        if self.obstacle and action.resource == self.refused:
+            self.met = True
             return False
         manifest = deepcopy(action.manifest)
         name = manifest["metadata"]["name"]
         assert name not in held, f"{name} is created twice"
         manifest["metadata"]["uid"] = f"uid-{next(self.uids)}"
         manifest["status"] = {"phase": "Pending"} if action.resource == "pods" else {}
+        if manifest["kind"] == "PodGroup":  # what the API server and a gang scheduler fill in
+            manifest["spec"] = {"queue": "default", **manifest["spec"]}
         held[name] = manifest
         self.created.append(name)
         return True
+
+    def _update(self, stored: JSON, action: Update) -> bool:
+        assert stored["metadata"]["uid"] == action.uid
+        assert action.change, "an update that changes nothing"
+        for key, value in action.change.items():
+            stored[key] = {**stored[key], **value} if isinstance(value, dict) else value
+        self.updated.append(action.name)
+        return True
+
+    def _held(self, resource: str) -> dict[str, JSON]:
+        plain = {"pods": self.pods, "services": self.services}
+        return plain[resource] if resource in plain else self.extras.setdefault(resource, {})
 
     # --- what happens to pods
 
@@ -200,6 +239,11 @@ class World:
 
     def uid(self, name: str) -> str:
         return str(self.pod(name)["metadata"]["uid"])
+
+    @property
+    def extra_names(self) -> list[str]:
+        """``Kind/name`` of every child that is neither a pod nor a Service."""
+        return sorted(f"{item['kind']}/{name}" for held in self.extras.values() for name, item in held.items())
 
     @property
     def names(self) -> list[str]:
