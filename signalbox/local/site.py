@@ -98,15 +98,17 @@ def configure_webhook(site: Site) -> None:
     apply(site.cluster, "--filename=-", stdin=yaml.safe_dump_all(configurations))
 
 
-def start_controller(site: Site) -> None:
+def start_controller(site: Site, *flags: str, kubeconfig: Path | None = None) -> None:
+    """With more flags, or as another account than the shipped one, where asked for."""
     arguments = (
-        f"--kubeconfig={accounts.kubeconfig(site.cluster, 'signalbox-controller')}",
+        f"--kubeconfig={kubeconfig or accounts.kubeconfig(site.cluster, 'signalbox-controller')}",
         f"--history-url={history_url(site.cluster.state_dir)}",
         "--no-leader-elect",  # the pid file keeps it to one, and a killed one is followed at once
         f"--health-bind={site.address('controller-health')}",
         f"--metrics-bind={site.address('controller-metrics')}",
         *(f"--certificate-name={name}" for name in CERTIFICATE_NAMES),
         f"--certificate-dir={_certificates(site)}",
+        *flags,
     )
     _start(site, "controller", arguments)
 

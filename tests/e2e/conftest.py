@@ -9,13 +9,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from signalbox.local import cluster as local
-from signalbox.local import processes
+from signalbox.local import credentials, processes
 from signalbox.local.cluster import Cluster
 from signalbox.local.commands import status
 from signalbox.local.paths import deploy_dir, history_url
@@ -43,6 +44,17 @@ class Signalbox:
         """Brings up whichever of our processes does not run."""
         start_webhook(self._site)
         start_controller(self._site)
+
+    def control_with(self, *flags: str, kubeconfig: Path | None = None) -> None:
+        """Runs the controller with these flags in place of the one there is, until ``start``."""
+        start_controller(self._site, *flags, kubeconfig=kubeconfig)
+
+    def kubeconfig_of(self, account: str, path: Path) -> Path:
+        """A kubeconfig for a ServiceAccount of the installation, written to ``path``."""
+        token = self._kubectl("create", "token", account, "-n", "signalbox-system").stdout.strip()
+        cluster = self._site.cluster
+        path.write_text(credentials.kubeconfig(cluster.server, cluster.ca_pem, token))
+        return path
 
     def stop(self, name: str) -> None:
         """Ends one of our processes in order."""

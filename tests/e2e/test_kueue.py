@@ -134,8 +134,9 @@ def test_an_evicted_job_can_be_admitted_elsewhere(kueue, signalbox, namespace, u
     kueue.evict()
     kueue.admit({"kubernetes.io/hostname": "kwok-1"})  # at once: the suspension is completed first
     until(
-        lambda: selectors(signalbox, namespace)
-        == [{"kubernetes.io/os": "linux", "kubernetes.io/hostname": "kwok-1"}] * 3
+        lambda: (
+            selectors(signalbox, namespace) == [{"kubernetes.io/os": "linux", "kubernetes.io/hostname": "kwok-1"}] * 3
+        )
     )
     until(kueue.is_finished)
     assert "Succeeded" in kueue.true_conditions()

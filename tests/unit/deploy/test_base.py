@@ -5,6 +5,7 @@ import subprocess
 import pytest
 import yaml
 
+from controller.extras import POD_GROUPS, RULES
 from schemas.kinds import KINDS
 from signalbox.local.paths import deploy_dir
 from signalbox.local_webhooks import local_configurations
@@ -12,9 +13,10 @@ from signalbox.local_webhooks import local_configurations
 NAMESPACE = "signalbox-system"
 OWN = {"signalbox.dev"}
 KUBEFLOW = {"signalbox.dev", "kubeflow.org"}
+INSTALLATIONS = [(".", OWN), ("overlays/kubeflow", KUBEFLOW), ("overlays/mpi", KUBEFLOW)]
 
 
-@pytest.fixture(scope="module", params=[(".", OWN), ("overlays/kubeflow", KUBEFLOW)], ids=["own", "kubeflow"])
+@pytest.fixture(scope="module", params=INSTALLATIONS, ids=["own", "kubeflow", "mpi"])
 def installation(request):
     """What one command installs, by (kind, name), and the API groups it is for."""
     directory, groups = request.param
@@ -150,6 +152,20 @@ def test_controller_may_read_the_crds_of_its_kinds_and_no_other(objects, expecte
     crds = [rule for rule in rules if rule["resources"] == ["customresourcedefinitions"]]
     assert {name for rule in crds for name in rule["resourceNames"]} == {f"{p}.{group}" for group, _, p in expected}
     assert {verb for rule in crds for verb in rule["verbs"]} == {"get"}
+
+
+@pytest.mark.parametrize("installation", INSTALLATIONS[1:], indirect=True, ids=["kubeflow", "mpi"])
+def test_controller_may_make_extra_children(objects, request):
+    """PodGroups everywhere; what lets mpirun run commands in pods only with the overlay that is for it."""
+    roles = (bound(objects, each) for (kind, _), each in objects.items() if kind == "ClusterRoleBinding")
+    granted = {entry for name, role in roles if name == "signalbox-controller" for entry in allowed(role)}
+    verbs = ("create", "get", "list", "watch", "patch", "delete")
+    gangs = {(sort.group, sort.plural, verb) for sort in POD_GROUPS.values() for verb in verbs}
+    mpi = {(sort.group, sort.plural, verb) for sort in RULES["mpi"].sorts for verb in verbs}
+    assert gangs <= granted
+    with_overlay = request.node.callspec.id == "mpi"
+    assert (mpi | {("", "pods/exec", "create")} <= granted) is with_overlay
+    assert mpi.isdisjoint(granted) is not with_overlay
 
 
 def bound(objects, binding):
