@@ -52,7 +52,8 @@ class Server:
         return {"count": 1, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
     def patch(self, path, body, *, kind):
-        return body
+        self.log.append(("patch", body))
+        return self._stored({**body, "metadata": {"name": path.rpartition("/")[2], "namespace": "ns"}})
 
     def delete(self, path, *, uid, grace_seconds=None):
         self.log.append(("delete", path))
@@ -123,6 +124,22 @@ def test_after_an_obstacle_creates_wait_longer_each_time():
     assert made.pods.get("ns", "job-worker-0")
     rows = made.jobs[KIND].get("ns", "job")["status"]["conditions"]
     assert [row["status"] for row in rows if row["type"] == "Blocked"] == ["False"]
+
+
+def test_a_gang_takes_one_status_write_and_follows_the_replicas():
+    server = Server()
+    made = loop(server, Time(), gang_scheduler="volcano")
+    stored(made)
+    made.reconcile(KEY)
+    kinds_made = [kind for verb, kind in server.log if verb == "create"]
+    assert kinds_made == ["PodGroup", "Service", "Pod"]
+    group = made.extras["podgroups.scheduling.volcano.sh"].get("ns", "job")
+    made.extras["podgroups.scheduling.volcano.sh"].observe(
+        {**group, "metadata": {**group["metadata"], "resourceVersion": "900"}, "spec": {"minMember": 2}}
+    )
+    made.reconcile(KEY)
+    [patched] = [entry for entry in server.log if entry[0] == "patch"]
+    assert patched[1]["spec"]["minMember"] == 1
 
 
 def test_the_first_retry_is_soon():

@@ -57,6 +57,32 @@ def test_a_kind_that_cannot_be_had_holds_nobody_up(error):
     run.stop()
 
 
+@pytest.mark.parametrize("error", [errors.NotFound("404 page not found"), errors.Forbidden("may not list")])
+def test_extra_children_that_cannot_be_had_hold_nobody_up(error):
+    """A PodGroup whose CRD is missing, or an MPIJob's rights that were not given: the jobs say so, one by one."""
+    server = Server(("podgroups", "rolebindings"), error)
+    settings = Settings(workers=1, gang_scheduler="volcano")
+    run = Run(Loop(server, (kinds.TRAINING_JOB, kinds.MPI_JOB), NoRecorder(), settings))
+    run.start()
+    assert run.is_ready()
+    run.measure(run.reflectors[0].last_progress)
+    run.stop()
+
+
+@pytest.mark.parametrize(
+    ("served", "gang", "watched"),
+    [
+        ((kinds.TRAINING_JOB,), "none", []),
+        ((kinds.TRAINING_JOB,), "volcano", ["podgroups.scheduling.volcano.sh"]),
+        ((kinds.TRAINING_JOB, kinds.MPI_JOB), "none", ["configmaps", "serviceaccounts", "roles", "rolebindings"]),
+    ],
+)
+def test_only_what_is_needed_is_watched(served, gang, watched):
+    loop = Loop(Server((), None), served, NoRecorder(), Settings(gang_scheduler=gang))
+    found = [key.removesuffix(".rbac.authorization.k8s.io") for key in loop.extras]
+    assert found == watched
+
+
 def test_children_that_cannot_be_listed_hold_everything_up():
     server = Server(("pods",), errors.Forbidden("may not list"))
     run = Run(Loop(server, (kinds.TRAINING_JOB,), NoRecorder(), Settings(workers=1)))
