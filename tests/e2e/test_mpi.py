@@ -27,7 +27,7 @@ def controller_account(signalbox, kubectl, tmp_path):
     kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
     shipped = [
         each
-        for each in yaml.safe_load_all(rendered)
+        for each in yaml.load_all(rendered, Loader=yaml.CSafeLoader)
         if each["kind"] in kinds and each["metadata"]["name"].startswith("signalbox-controller")
     ]
     kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(shipped))
