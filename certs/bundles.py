@@ -6,15 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from certs.secrets import Kube, Object, found
-from kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from kube.resources import OWN_CONFIGURATIONS
 
-RESOURCES: Mapping[str, Resource] = {
-    "signalbox-mutating": MUTATING_WEBHOOKS,
-    "signalbox-validating": VALIDATING_WEBHOOKS,
-}
-"""The webhook configurations that need the bundle, by name."""
-CONFIGURATIONS: Mapping[str, str] = {name: resource.path(name=name) for name, resource in RESOURCES.items()}
-"""Path of each in the API."""
+CONFIGURATIONS: Mapping[str, str] = {name: resource.path(name=name) for name, resource in OWN_CONFIGURATIONS.items()}
+"""Path in the API of each webhook configuration that needs the bundle, by name."""
 INJECTORS = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
 """With one of these annotations the bundle is cert-manager's, and we keep our hands off."""
 

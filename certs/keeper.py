@@ -11,7 +11,6 @@ from typing import Any
 import structlog
 
 from certs import metrics, repairs
-from certs.bundles import RESOURCES
 from certs.files import write_pair
 from certs.issue import Issued, Names
 from certs.rotate import OVERLAP, ensure
@@ -19,7 +18,7 @@ from certs.servers import Find, finder
 from kube.errors import KubeError
 from kube.raw import RawKube
 from kube.reflector import Reflector
-from kube.resources import EVENTS
+from kube.resources import EVENTS, OWN_CONFIGURATIONS
 from kube.store import Store
 
 EVERY = 60.0
@@ -80,7 +79,7 @@ class Keeper:
 
     def run(self, stop: threading.Event) -> None:
         """Until ``stop``; a watch under way ends with ``kube.stop_watches``."""
-        for name in RESOURCES:
+        for name in OWN_CONFIGURATIONS:
             threading.Thread(target=self._watch(name).run, args=(stop,), name=f"watch-{name}", daemon=True).start()
         while not stop.is_set():
             self._changed.clear()
@@ -152,7 +151,7 @@ class Keeper:
 
     def _watch(self, name: str) -> Reflector:
         """Tells of every change of one configuration, its own among them: a look that finds nothing to do is cheap."""
-        resource = RESOURCES[name]
+        resource = OWN_CONFIGURATIONS[name]
         return Reflector(
             self._kube,
             resource.path(),
@@ -170,7 +169,7 @@ class Keeper:
 def contested_event(name: str, now: datetime) -> dict[str, Any]:
     """A Warning on the configuration; events about cluster-wide objects are in the namespace default."""
     time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    resource = RESOURCES[name]
+    resource = OWN_CONFIGURATIONS[name]
     return {
         "apiVersion": "v1",
         "kind": "Event",

@@ -1,5 +1,6 @@
 """Where resources live in the API server's URL space."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -73,3 +74,8 @@ VALIDATING_WEBHOOKS = Resource(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
+OWN_CONFIGURATIONS: Mapping[str, Resource] = {
+    "signalbox-mutating": MUTATING_WEBHOOKS,
+    "signalbox-validating": VALIDATING_WEBHOOKS,
+}
+"""Our own webhook configurations, by name."""

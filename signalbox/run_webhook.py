@@ -21,11 +21,13 @@ FILE = click.Path(path_type=Path)
 @click.option("--no-tls", is_flag=True, help="Plain HTTP, for development; only on a loopback address.")
 @click.option("--cert-file", type=FILE, help="PEM certificate; read again whenever it changes.")
 @click.option("--key-file", type=FILE, help="PEM private key of the certificate.")
+@click.option("--client-ca", type=FILE, help="PEM: let in only clients (API servers) with a certificate of this CA.")
+@click.option("--client-name", multiple=True, help="And only with this common or DNS name; repeatable.")
 @click.option("--health-bind", default="0.0.0.0:8081", metavar="HOST:PORT", help="Where to serve /healthz and /readyz.")
 @click.option("--metrics-bind", default="0.0.0.0:8080", metavar="HOST:PORT", help="Where to serve /metrics.")
 @click.option("--workers", type=int, default=2, help="Processes.")
 @click.option("--threads", type=int, default=8, help="Threads of each process.")
-@click.option("--kubeconfig", type=FILE, help="To read jobs that are scaled; in a cluster it is not needed.")
+@click.option("--kubeconfig", type=FILE, help="To read scaled jobs and the caBundle; not needed in a cluster.")
 @click.option("--log-level", default="info", metavar="|".join(LOG_LEVELS), help="What to log at least.")
 def webhook(kubeconfig: Path | None, **options: Any) -> None:
     """Serve the admission webhook until SIGTERM, then answer what is open and end.
@@ -37,7 +39,7 @@ def webhook(kubeconfig: Path | None, **options: Any) -> None:
         connection = _connection(kubeconfig)
         from webhook.gunicorn import serve
 
-        serve(settings, partial(_application, settings.log_level, connection))
+        serve(settings, partial(_application, settings.log_level, connection), kubeconfig)
     except (SettingError, ConfigError) as error:
         raise click.UsageError(str(error)) from error
 

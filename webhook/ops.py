@@ -15,11 +15,13 @@ import sys
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 
 import orjson
 
 from kube.listeners import Answer, as_json, listen, serve
 from webhook.settings import Settings
+from webhook.trusted import Trusted, bundles_reader
 
 PROBE_SECONDS = 2.0
 PARENT_CHECK_SECONDS = 0.5
@@ -37,16 +39,28 @@ class Task:
     port: int
     tls: bool = False
     """Whether the server speaks TLS."""
+    asks_clients: bool = False
+    """Whether it wants a client certificate, which we have not."""
+    kubeconfig: str | None = None
+    """Where the caBundle is read; None: in the cluster we run in, if we do."""
 
 
-def start(settings: Settings) -> subprocess.Popen[bytes]:
+def start(settings: Settings, kubeconfig: Path | None = None) -> subprocess.Popen[bytes]:
     """Start the listeners beside the webhook this process is about to serve. SettingError when an address is taken."""
     with (
         listen("health-bind", settings.health_bind) as health,
         listen("metrics-bind", settings.metrics_bind) as metrics,
     ):
         fds = health.fileno(), metrics.fileno()
-        task = Task(os.getpid(), *fds, settings.bind.reachable_host, settings.bind.port, settings.tls_files is not None)
+        task = Task(
+            os.getpid(),
+            *fds,
+            settings.bind.reachable_host,
+            settings.bind.port,
+            tls=settings.tls_files is not None,
+            asks_clients=settings.client_ca is not None,
+            kubeconfig=str(kubeconfig) if kubeconfig else None,
+        )
         command = [sys.executable, "-P", "-m", "webhook.ops", orjson.dumps(task).decode()]
         return subprocess.Popen(command, pass_fds=fds)
 
@@ -55,7 +69,9 @@ def main(argument: str) -> None:
     """Answer until the parent is gone. ``argument`` is a Task as JSON."""
     task = Task(**orjson.loads(argument))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C means the master, which still drains
-    serve(socket.socket(fileno=task.health_fd), {"/healthz": alive, "/readyz": lambda: ready(task)})
+    trusted = Trusted(task.host, task.port, bundles_reader(task.kubeconfig)) if task.tls else None
+    health = {"/healthz": alive, "/readyz": lambda: ready(task, trusted)}
+    serve(socket.socket(fileno=task.health_fd), health)
     serve(socket.socket(fileno=task.metrics_fd), {"/metrics": metrics})
     while os.getppid() == task.parent:
         time.sleep(PARENT_CHECK_SECONDS)
@@ -65,16 +81,20 @@ def alive() -> Answer:
     return as_json(True, alive=True)
 
 
-def ready(task: Task) -> Answer:
-    """Whether requests can be sent here: the serving port answers. A broken pair on disk is no reason to leave: the
-    old one still serves, and every replica would leave at once.
+def ready(task: Task, trusted: Trusted | None = None) -> Answer:
+    """Whether requests can be sent here: the serving port answers, and no live caBundle is proven not to vouch for it.
+
+    A broken pair on disk is no reason to leave: the old one still serves, and every replica would leave at once. Nor
+    is an API server that cannot be read.
     """
-    fault = serving_fault(task)
+    fault = serving_fault(task) or (trusted.fault() if trusted else "")
     return as_json(not fault, ready=not fault, reason=fault or "serving")
 
 
 def serving_fault(task: Task) -> str:
     """Why the webhook's own /healthz cannot be had, or an empty text."""
+    if task.asks_clients:
+        return refusal_fault(task)
     connection = connect(task)
     try:
         connection.request("GET", "/healthz")
@@ -86,13 +106,35 @@ def serving_fault(task: Task) -> str:
     return "" if status == HTTPStatus.OK else f"the serving port answers /healthz with {status}"
 
 
+def refusal_fault(task: Task) -> str:
+    """The same where only clients with a certificate get in: a server that works refuses us, after a handshake."""
+    try:
+        with (
+            socket.create_connection((task.host, task.port), timeout=PROBE_SECONDS) as plain,
+            unverified().wrap_socket(plain) as tls,
+        ):
+            tls.recv(1)
+    except TimeoutError as error:
+        return f"the serving port does not answer: {error}"
+    except (ssl.SSLError, ConnectionResetError):
+        return ""
+    except OSError as error:
+        return f"the serving port does not answer: {error}"
+    return ""
+
+
 def connect(task: Task) -> http.client.HTTPConnection:
     if not task.tls:
         return http.client.HTTPConnection(task.host, task.port, timeout=PROBE_SECONDS)
+    return http.client.HTTPSConnection(task.host, task.port, timeout=PROBE_SECONDS, context=unverified())
+
+
+def unverified() -> ssl.SSLContext:
+    """For calls to ourselves: whether others trust the certificate is not asked here."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # a call to ourselves: whether others trust the certificate is not asked here
+    context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    return http.client.HTTPSConnection(task.host, task.port, timeout=PROBE_SECONDS, context=context)
+    return context
 
 
 def metrics() -> Answer:

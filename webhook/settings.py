@@ -12,6 +12,21 @@ MAX_THREADS = 256
 
 
 @dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files. With ``client_ca`` only clients whose certificate it signed get in, and only those of the names."""
+
+    cert: Path
+    key: Path
+    client_ca: Path | None = None
+    client_names: frozenset[str] = frozenset()
+    """Common names or DNS names, one of which the certificate must have; empty: any."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(path for path in (self.cert, self.key, self.client_ca) if path is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of one webhook process; made by ``checked``."""
 
@@ -20,6 +35,8 @@ class Settings:
     cert_file: Path | None
     key_file: Path | None
     """PEM files; None only with ``no_tls``."""
+    client_ca: Path | None
+    client_names: tuple[str, ...]
     health_bind: Address
     metrics_bind: Address
     workers: int
@@ -27,11 +44,11 @@ class Settings:
     log_level: str
 
     @property
-    def tls_files(self) -> tuple[Path, Path] | None:
-        """Certificate and key, or None when TLS is off."""
+    def tls_files(self) -> TlsFiles | None:
+        """None when TLS is off."""
         if self.no_tls or self.cert_file is None or self.key_file is None:
             return None
-        return self.cert_file, self.key_file
+        return TlsFiles(self.cert_file, self.key_file, self.client_ca, frozenset(self.client_names))
 
 
 def checked(
@@ -40,6 +57,8 @@ def checked(
     no_tls: bool,
     cert_file: Path | None,
     key_file: Path | None,
+    client_ca: Path | None = None,
+    client_name: tuple[str, ...] = (),
     health_bind: str,
     metrics_bind: str,
     workers: int,
@@ -52,6 +71,8 @@ def checked(
         no_tls=no_tls,
         cert_file=cert_file,
         key_file=key_file,
+        client_ca=client_ca,
+        client_names=client_name,
         health_bind=address("health-bind", health_bind),
         metrics_bind=address("metrics-bind", metrics_bind),
         workers=workers,
@@ -79,6 +100,13 @@ def tls_files_exist(settings: Settings) -> None:
             )
 
 
+def client_ca_can_be_used(settings: Settings) -> None:
+    if settings.client_ca is not None and (settings.no_tls or not settings.client_ca.is_file()):
+        raise SettingError("client-ca", "must be an existing PEM file, and goes with TLS only", settings.client_ca)
+    if settings.client_names and settings.client_ca is None:
+        raise SettingError("client-name", "needs --client-ca", ", ".join(settings.client_names))
+
+
 def listeners_differ(settings: Settings) -> None:
     if len({settings.bind.port, settings.health_bind.port, settings.metrics_bind.port}) < 3:
         raise SettingError(
@@ -103,6 +131,7 @@ def log_level_is_known(settings: Settings) -> None:
 RULES: tuple[Callable[[Settings], None], ...] = (
     plain_text_stays_here,
     tls_files_exist,
+    client_ca_can_be_used,
     listeners_differ,
     counts_are_in_range,
     log_level_is_known,
