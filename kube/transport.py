@@ -5,6 +5,8 @@ pyreqwest (Rust) takes 0.7 of the CPU of ``http.client`` per call and a third of
 """
 
 import ipaddress
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,6 +18,8 @@ from pyreqwest.exceptions import BuilderError, PyreqwestError
 from kube.config import ConfigError, Connection
 from kube.errors import Unreachable
 
+SYSTEM_CAS = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+BUILDING = threading.Lock()
 IDLE = timedelta(seconds=60)
 """Idle connections are dropped before the API server drops them (after 90 s), under a write that cannot be repeated."""
 
@@ -23,8 +27,8 @@ IDLE = timedelta(seconds=60)
 def http_client(connection: Connection, *, user_agent: str, connect_timeout: float) -> SyncClient:
     """A pool of HTTP/1.1 connections to ``connection``, for any number of threads; ConfigError for unusable PEM data.
 
-    Proxies come from the environment as for kubectl, but never for a server on loopback. Besides the connection's CA
-    the system's are trusted as well: pyreqwest cannot be told otherwise.
+    Proxies come from the environment as for kubectl, but never for a server on loopback. The system's CAs are trusted
+    only when the connection names none.
     """
     builder = (
         SyncClientBuilder()
@@ -42,7 +46,8 @@ def http_client(connection: Connection, *, user_agent: str, connect_timeout: flo
     if is_loopback(urlsplit(connection.server).hostname or ""):
         builder = builder.no_proxy()
     try:
-        return _trusting(builder, connection).build()
+        with _system_cas(trusted=not connection.ca_pem):
+            return _trusting(builder, connection).build()
     except BuilderError as error:
         raise ConfigError(f"{connection.server}: certificates: {_explained(error)}") from error
     except ValueError as error:
@@ -55,6 +60,22 @@ def _trusting(builder: SyncClientBuilder, connection: Connection) -> SyncClientB
     if connection.client_cert_pem and connection.client_key_pem:
         builder = builder.identity_pem(connection.client_cert_pem + b"\n" + connection.client_key_pem)
     return builder
+
+
+@contextmanager
+def _system_cas(*, trusted: bool) -> Iterator[None]:
+    """While a client is built: whether it finds the system's CAs. pyreqwest has no option for it, but reads these."""
+    if trusted:
+        yield
+        return
+    with BUILDING:
+        before = {name: os.environ.pop(name, None) for name in SYSTEM_CAS}
+        os.environ["SSL_CERT_FILE"] = os.devnull
+        try:
+            yield
+        finally:
+            del os.environ["SSL_CERT_FILE"]
+            os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 def is_loopback(host: str) -> bool:

@@ -218,12 +218,16 @@ def test_token_is_asked_for_on_every_call(server):
 
 def test_watch_yields_events_as_they_come(server, kube):
     server.watches.append(server.stream(ADDED, BOOKMARK, then="silence"))
-    events = watch(kube, label_selector="a=b")
+    events = watch(kube, label_selector="a=b", field_selector="metadata.name=c")
     assert next(events) == WatchEvent("ADDED", ADDED["object"])
     assert next(events) == WatchEvent("BOOKMARK", BOOKMARK["object"])
     events.close()
     query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "10"}
-    assert server.seen[0].query == query | {"timeoutSeconds": "5", "labelSelector": "a=b"}
+    assert server.seen[0].query == query | {
+        "timeoutSeconds": "5",
+        "labelSelector": "a=b",
+        "fieldSelector": "metadata.name=c",
+    }
 
 
 def test_watch_event_in_pieces(server, kube):

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import ipaddress
+import os
 import ssl
 from dataclasses import replace
 from typing import NamedTuple
@@ -108,3 +109,15 @@ def test_nothing_is_said_to_the_wrong_server_or_by_the_wrong_client(server, conn
 def test_unusable_certificates_are_a_configuration_error(connection, change):
     with pytest.raises(ConfigError, match="certificates"):
         RawKube(replace(connection, **change))
+
+
+def test_system_cas_do_not_vouch_for_a_server_whose_ca_is_given(server, connection, ca, tmp_path, monkeypatch):
+    """Whoever has a certificate of a public CA could otherwise play the API server, and get the token."""
+    (tmp_path / "system.pem").write_bytes(ca.cert_pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.pem"))
+    stranger = issue("another ca")
+    with pytest.raises(Unreachable):
+        RawKube(replace(connection, ca_pem=stranger.cert_pem), timeout=5).get("/x")
+    assert os.environ["SSL_CERT_FILE"] == str(tmp_path / "system.pem")
+    server.answers.append(server.reply({"a": 1}))
+    assert RawKube(replace(connection, ca_pem=None), timeout=5).get("/x") == {"a": 1}

@@ -1,12 +1,14 @@
 """The webhook over HTTP: every answer is a well-formed AdmissionReview, whatever comes in."""
 
 import base64
+import io
 
 import jsonpatch
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from schemas import kinds
 from webhook.app import LARGEST_BODY, create_app
@@ -183,6 +185,16 @@ def test_what_is_no_review_is_a_bad_request(path, body, words):
 @PATHS
 def test_a_body_that_is_too_large(path):
     assert CLIENT.post(path, data=b"x" * (LARGEST_BODY + 1)).status_code == 413
+
+
+@PATHS
+def test_a_body_without_a_length_is_read_no_further_than_that(path):
+    stream = io.BytesIO(b"x" * (2 * LARGEST_BODY))
+    environ = EnvironBuilder(path, method="POST").get_environ()
+    environ |= {"wsgi.input": stream, "wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
+    _, status, _ = run_wsgi_app(APP, environ)
+    assert status.startswith("4")
+    assert 0 < stream.tell() <= LARGEST_BODY + 1
 
 
 @PATHS
