@@ -39,7 +39,11 @@ OPTIONS = (
         default=KEEP,
         help="Keep the webhook's certificates, or leave them alone (cert-manager's, for example).",
     ),
-    click.option("--certificate-namespace", default=SYSTEM_NAMESPACE, help="Where their Secrets and the Service are."),
+    click.option(
+        "--certificate-namespace",
+        default="",
+        help=f"Where their Secrets and the Service are; else the pod's own namespace, or {SYSTEM_NAMESPACE}.",
+    ),
     click.option("--certificate-service", default=SERVICE, help="The webhook's Service."),
     click.option(
         "--certificate-name", multiple=True, callback=valid_names, help="Another DNS name or IP address; repeatable."
@@ -70,10 +74,17 @@ def keeper(kube: "RawKube", options: dict[str, Any], leading: Callable[[], bool]
 
     if options["certificates"] == OFF:
         return None
-    namespace = options["certificate_namespace"]
+    namespace = options["certificate_namespace"] or own_namespace()
     names = Names(options["certificate_service"], namespace, options["certificate_name"])
     overlap = timedelta(seconds=options["bundle_wait"])
     return Keeper(kube, Settings(namespace, names, overlap, options["certificate_dir"]), leading=leading)
+
+
+def own_namespace() -> str:
+    """That of the pod we run in; out of a cluster the one that is shipped."""
+    from kube.config import in_cluster, is_in_cluster
+
+    return in_cluster().namespace if is_in_cluster() else SYSTEM_NAMESPACE
 
 
 def start(found: "Keeper | None", stop: threading.Event) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 import yaml
 
+from certs.issue import Names
 from controller.extras import POD_GROUPS, RULES
 from schemas.kinds import KINDS
 from signalbox.local.paths import deploy_dir
@@ -51,8 +52,6 @@ def pod_specs(objects):
     for (kind, name), each in objects.items():
         if kind == "Deployment":
             yield name, each["spec"]["template"]["spec"]
-        if kind == "CronJob":
-            yield name, each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
 
 
 def test_crds_of_exactly_these_kinds(objects, expected):
@@ -194,8 +193,8 @@ def test_certs_may_touch_what_it_names(objects):
     assert limited == {
         ("secrets", "signalbox-webhook-ca"): {"get", "update"},
         ("secrets", "signalbox-webhook-tls"): {"get", "update"},
-        ("mutatingwebhookconfigurations", "signalbox-mutating"): {"get", "patch"},
-        ("validatingwebhookconfigurations", "signalbox-validating"): {"get", "patch"},
+        ("mutatingwebhookconfigurations", "signalbox-mutating"): {"get", "list", "watch", "patch"},
+        ("validatingwebhookconfigurations", "signalbox-validating"): {"get", "list", "watch", "patch"},
     }
 
 
@@ -210,7 +209,7 @@ def test_every_binding_leads_from_an_account_to_a_role(objects):
 
 def test_pods_meet_the_restricted_standard(objects):
     seen = dict(pod_specs(objects))
-    assert set(seen) == {"signalbox-webhook", "signalbox-controller", "signalbox-certs"}
+    assert set(seen) == {"signalbox-webhook", "signalbox-controller"}
     for spec in seen.values():
         assert spec["securityContext"]["runAsNonRoot"]
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -237,3 +236,29 @@ def test_local_configurations_differ_only_in_whom_they_call(objects):
         path = original["clientConfig"]["service"]["path"]
         assert webhook.pop("clientConfig") == {"url": f"https://127.0.0.1:9443{path}", "caBundle": "Y2E="}
         assert webhook == {name: value for name, value in original.items() if name != "clientConfig"}
+
+
+@pytest.fixture(scope="module")
+def by_cert_manager():
+    rendered = subprocess.check_output(
+        ["kubectl", "kustomize", str(deploy_dir() / "overlays" / "cert-manager")], text=True
+    )
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(rendered)}
+
+
+def test_with_cert_manager_the_controller_keeps_its_hands_off(by_cert_manager):
+    """No option, and no right, to touch what cert-manager makes."""
+    [controller] = by_cert_manager["Deployment", "signalbox-controller"]["spec"]["template"]["spec"]["containers"]
+    assert "--certificates=off" in controller["args"]
+    assert not [name for _, name in by_cert_manager if name == "signalbox-certs"]
+    for kind, name in (("Mutating", "mutating"), ("Validating", "validating")):
+        annotations = by_cert_manager[f"{kind}WebhookConfiguration", f"signalbox-{name}"]["metadata"]["annotations"]
+        assert annotations == {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/signalbox-webhook"}
+
+
+def test_cert_manager_fills_the_secret_that_is_mounted_for_the_names_that_are_called(by_cert_manager):
+    spec = by_cert_manager["Certificate", "signalbox-webhook"]["spec"]
+    assert spec["secretName"] == "signalbox-webhook-tls"
+    assert tuple(spec["dnsNames"]) == Names("signalbox-webhook", NAMESPACE).dns
+    issuer = by_cert_manager["Issuer", spec["issuerRef"]["name"]]["spec"]["ca"]
+    assert issuer == {"secretName": by_cert_manager["Certificate", "signalbox-webhook-ca"]["spec"]["secretName"]}
