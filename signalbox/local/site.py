@@ -65,7 +65,7 @@ def apply_crds(site: Site) -> None:
 
 
 def apply_rights(site: Site) -> None:
-    """The service accounts with exactly the rights that are shipped, overlays included, and a token for each process."""
+    """The service accounts with exactly the shipped rights, overlays included, and a token for each process."""
     files = (*(deploy_dir() / "base").glob("rbac-*.yaml"), *(deploy_dir() / "overlays").glob("*/rbac-*.yaml"))
     apply(site.cluster, f"--namespace={NAMESPACE}", *(f"--filename={file}" for file in sorted(files)))
     for process in ACCOUNTS:
@@ -76,14 +76,14 @@ def ensure_certificates(site: Site) -> None:
     """Issue what is missing or due into the cluster's Secrets, and write it to ``certs/`` for the webhook process."""
     from certs.files import write_pair
 
-    write_pair(_certificates(site), _issued(site.cluster.kubeconfig, *CERTIFICATE_NAMES))
+    write_pair(certificates_dir(site), _issued(site.cluster.kubeconfig, *CERTIFICATE_NAMES))
 
 
 def start_webhook(site: Site) -> None:
     arguments = (
         f"--bind={site.address('webhook')}",
-        f"--cert-file={_certificates(site) / 'tls.crt'}",
-        f"--key-file={_certificates(site) / 'tls.key'}",
+        f"--cert-file={certificates_dir(site) / 'tls.crt'}",
+        f"--key-file={certificates_dir(site) / 'tls.key'}",
         f"--kubeconfig={accounts.kubeconfig(site.cluster, 'signalbox-webhook')}",
         f"--health-bind={site.address('webhook-health')}",
         f"--metrics-bind={site.address('webhook-metrics')}",
@@ -93,7 +93,7 @@ def start_webhook(site: Site) -> None:
 
 def configure_webhook(site: Site) -> None:
     """Tell the API server to ask the webhook process, at its address on this machine instead of a Service."""
-    bundle = (_certificates(site) / "ca.crt").read_bytes()
+    bundle = (certificates_dir(site) / "ca.crt").read_bytes()
     configurations = local_configurations(f"https://{site.address('webhook')}", bundle)
     apply(site.cluster, "--filename=-", stdin=yaml.safe_dump_all(configurations))
 
@@ -107,7 +107,7 @@ def start_controller(site: Site, *flags: str, kubeconfig: Path | None = None) ->
         f"--health-bind={site.address('controller-health')}",
         f"--metrics-bind={site.address('controller-metrics')}",
         *(f"--certificate-name={name}" for name in CERTIFICATE_NAMES),
-        f"--certificate-dir={_certificates(site)}",
+        f"--certificate-dir={certificates_dir(site)}",
         *flags,
     )
     _start(site, "controller", arguments)
@@ -174,5 +174,6 @@ def _start(site: Site, name: str, arguments: tuple[str, ...], *serves: str) -> N
     processes.start(site.cluster.state_dir, program, partial(probes.answers_ok, f"{health}/healthz"))
 
 
-def _certificates(site: Site) -> Path:
+def certificates_dir(site: Site) -> Path:
+    """Where the local webhook's certificate is kept."""
     return site.cluster.state_dir / "certs"

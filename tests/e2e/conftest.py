@@ -20,7 +20,7 @@ from signalbox.local import credentials, processes
 from signalbox.local.cluster import Cluster
 from signalbox.local.commands import status
 from signalbox.local.paths import deploy_dir, history_url
-from signalbox.local.site import STEPS, Site, start_controller, start_webhook
+from signalbox.local.site import STEPS, Site, certificates_dir, start_controller, start_webhook
 
 JSON = dict[str, Any]
 EXAMPLES = deploy_dir() / "examples"
@@ -55,6 +55,11 @@ class Signalbox:
         cluster = self._site.cluster
         path.write_text(credentials.kubeconfig(cluster.server, cluster.ca_pem, token))
         return path
+
+    @property
+    def certificates(self) -> Path:
+        """Directory of the webhook's certificate, which the controller keeps."""
+        return certificates_dir(self._site)
 
     def stop(self, name: str) -> None:
         """Ends one of our processes in order."""

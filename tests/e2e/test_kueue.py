@@ -110,7 +110,7 @@ def test_pods_are_ready_only_when_all_run(kueue, kubectl, signalbox, namespace, 
 
     kueue.update(stuck)
     kueue.admit({"type": "kwok"})
-    until(lambda: kueue.is_active())
+    until(kueue.is_active)
     assert "Running" not in kueue.true_conditions()
 
 

@@ -1,4 +1,4 @@
-"""Every process of ours on the local cluster acts as its service account, so all e2e tests run with its rights alone."""
+"""Every process of ours on the local cluster acts as its service account, so all e2e tests run with its rights."""
 
 import json
 from pathlib import Path

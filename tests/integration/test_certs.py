@@ -3,6 +3,7 @@
 import json
 import socket
 import subprocess
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -10,13 +11,16 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from certs.bundles import CONFIGURATIONS, inject, published_bundles
-from certs.issue import Names
+from certs.bundles import CONFIGURATIONS, inject, published_bundles, read_published
+from certs.issue import Names, new_ca
+from certs.keeper import Keeper, Settings
 from certs.rotate import ensure
+from certs.servers import OF_SERVICE, Server, finder
 from kube.config import connect
 from kube.errors import NotFound
 from kube.raw import RawKube
-from kube.resources import MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS
+from kube.resources import ENDPOINT_SLICES, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS
+from signalbox.local import processes
 from signalbox.local.paths import deploy_dir
 from signalbox.local_webhooks import CONFIGURATIONS_FILE, local_configurations
 from signalbox.run_certs import certs
@@ -44,6 +48,12 @@ def configurations(kube):
     yield
     for path in CONFIGURATIONS.values():
         delete(kube, path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_else_keeps_them(cluster):
+    """The run's own controller would; whoever needs it next starts it again."""
+    processes.stop(cluster.state_dir, "controller")
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +112,57 @@ def test_a_new_ca_is_published_beside_the_old(kube, configurations):
     assert new.ca_pem.endswith(old)
     assert new.ca_pem != old
     assert published(kube) == {new.ca_pem}
+
+
+@pytest.fixture
+def kept(cluster, configurations):
+    """A keeper at work, over a connection of its own."""
+    kube, stop = RawKube(connect(str(cluster.kubeconfig))), threading.Event()
+    keeper = Keeper(kube, Settings(NAMESPACE, NAMES), leading=lambda: True)
+    thread = threading.Thread(target=keeper.run, args=(stop,))
+    thread.start()
+    yield
+    stop.set()
+    kube.stop_watches()
+    thread.join(30)
+    kube.close()
+    assert not thread.is_alive()
+
+
+def test_kept_bundles_come_back_when_they_are_wiped_or_replaced(kube, kept):
+    eventually(lambda: published(kube) not in (set(), {b""}), seconds=30)
+    good = published(kube)
+    assert len(good) == 1
+    for wrong in (b"", new_ca(datetime.now(UTC)).certificate):
+        inject(kube, wrong)
+        eventually(lambda: published(kube) == good, seconds=30)
+
+
+def test_a_fight_over_the_bundle_is_told(kube, kubectl, kept):
+    eventually(lambda: published(kube) not in (set(), {b""}), seconds=30)
+    good = published(kube)
+    for _ in range(3):
+        inject(kube, b"")
+        eventually(lambda: published(kube) == good, seconds=30)
+
+    def told():
+        events = kubectl("get", "events", "-n", "default", "--field-selector=reason=CABundleContested", "-o", "name")
+        return len(events.stdout.split()) == len(CONFIGURATIONS)
+
+    eventually(told, seconds=30)
+
+
+def test_servers_are_the_ready_endpoints_of_the_service(kube, configurations):
+    """As the EndpointSlice controller writes them; here nobody else does."""
+    metadata = {"name": "by-hand", "namespace": NAMESPACE, "labels": {OF_SERVICE: "signalbox-webhook"}}
+    ready, leaving = ({"addresses": [f"192.0.2.{n}"], "conditions": {"ready": n == 1}} for n in (1, 2))
+    body = {"metadata": metadata, "addressType": "IPv4", "endpoints": [ready, leaving]}
+    kube.create(ENDPOINT_SLICES.path(NAMESPACE), body | {"ports": [{"name": "https", "port": 9443}]})
+    try:
+        found = finder(kube)(read_published(kube))
+    finally:
+        delete(kube, ENDPOINT_SLICES.path(NAMESPACE, "by-hand"))
+    assert found == [Server("192.0.2.1", 9443, "signalbox-webhook.signalbox-system.svc")]
 
 
 def test_missing_configurations_are_reported(kube):
