@@ -131,6 +131,6 @@ def is_accepted(leaf: Pair | None, bundle: bytes, now: datetime) -> bool:
         served = x509.load_pem_x509_certificate(leaf.certificate) if leaf else None
     except ValueError:
         return False
-    if served is None or now >= served.not_valid_after_utc:
+    if served is None or not served.not_valid_before_utc <= now < served.not_valid_after_utc:
         return False
     return any(issued_by(served, authority) for authority in x509.load_pem_x509_certificates(bundle))

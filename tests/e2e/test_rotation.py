@@ -68,9 +68,15 @@ class Balancer:
             while True:
                 client, _ = self._listening.accept()
                 target = self.targets[next(self._turn) % len(self.targets)]
-                server = socket.create_connection((ports.LOOPBACK, target))
-                for source, sink in ((client, server), (server, client)):
-                    threading.Thread(target=pass_on, args=(source, sink), daemon=True).start()
+                threading.Thread(target=relay, args=(client, target), daemon=True).start()
+
+
+def relay(client, port):
+    with contextlib.suppress(OSError), client, socket.create_connection((ports.LOOPBACK, port)) as server:
+        back = threading.Thread(target=pass_on, args=(server, client), daemon=True)
+        back.start()
+        pass_on(client, server)
+        back.join()
 
 
 def pass_on(source, sink):

@@ -187,6 +187,12 @@ def test_nobody_waits_for_a_leaf_that_has_expired(run):
     assert issued_by(certificates(found.cert_pem)[0], new)
 
 
+def test_nobody_waits_for_a_leaf_of_a_clock_that_was_ahead(api, run):
+    run(10 * DAY)
+    found = run()
+    assert issued_by(certificates(found.cert_pem)[0], certificates(found.ca_pem)[0])
+
+
 def test_nobody_waits_for_a_leaf_that_is_lost(api, run):
     run()
     run(DAY, renew="ca")
