@@ -105,7 +105,9 @@ def next_step(seen: Situation, names: Names, now: datetime, overlap: timedelta) 
 
 def _new_leaf(seen: Situation, decision: RenewServer, bundle: bytes, now: datetime, overlap: timedelta) -> Step:
     """At once, unless clients that trust the bundle accept the leaf they meet now, and may not know the new CA yet."""
-    if not seen.secrets.previous or not is_accepted(seen.secrets.stored.leaf, bundle, now):
+    leaf, ca = seen.secrets.stored.leaf, seen.secrets.stored.ca
+    knows_ca = ca is not None and is_accepted(leaf, ca.certificate, now)
+    if knows_ca or not is_accepted(leaf, bundle, now):
         return StoreLeaf(decision.reason)
     told, name = seen.secrets.told, mark(bundle, seen.published)
     if told is None or told.mark != name or told.at > now:  # a clock that was set back

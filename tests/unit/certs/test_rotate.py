@@ -193,6 +193,15 @@ def test_nobody_waits_for_a_leaf_of_a_clock_that_was_ahead(api, run):
     assert issued_by(certificates(found.cert_pem)[0], certificates(found.ca_pem)[0])
 
 
+def test_nobody_waits_for_another_leaf_of_a_ca_that_is_in_use(api, run):
+    """The previous CA is still trusted, but nothing that is served comes from it any more."""
+    run()
+    run(DAY, renew="ca")
+    run(DAY + OVERLAP)
+    found = run(DAY + OVERLAP + SECOND, names=Names("renamed", NAMESPACE))
+    assert found.done == ("issued a server certificate: the server certificate is for other names",)
+
+
 def test_nobody_waits_for_a_leaf_that_is_lost(api, run):
     run()
     run(DAY, renew="ca")
