@@ -47,9 +47,10 @@ class Settings:
 class _Memory:
     """What a leader remembers; none of it matters to the next one."""
 
-    repaired: list[float] = field(default_factory=list)
+    repaired: dict[str, list[float]] = field(default_factory=dict)
+    """By configuration, when its bundle was put right."""
     failures: int = 0
-    told: float | None = None
+    told: dict[str, float] = field(default_factory=dict)
 
 
 class Keeper:
@@ -88,7 +89,8 @@ class Keeper:
 
     def look(self) -> float:
         """One pass; seconds until the next, unless something changes before."""
-        waiting = repairs.pause(self._memory.repaired, self._monotonic())
+        now = self._monotonic()
+        waiting = max((repairs.pause(times, now) for times in self._memory.repaired.values()), default=0.0)
         if waiting > 0:
             return waiting
         try:
@@ -130,16 +132,16 @@ class Keeper:
         return pause
 
     def _note_repairs(self, names: tuple[str, ...]) -> None:
-        now = self._monotonic()
-        if names:
-            self._memory.repaired = [at for at in self._memory.repaired if now - at < repairs.MEMORY] + [now]
+        now, memory = self._monotonic(), self._memory
         for name in names:
             metrics.REPAIRS.labels(name).inc()
-        contested = repairs.is_contested(self._memory.repaired, now)
-        metrics.CONTESTED.set(contested)
-        if contested and names and (self._memory.told is None or now - self._memory.told >= TELL_AGAIN):
-            self._memory.told = now
-            for name in names:
+            recent = [at for at in memory.repaired.get(name, ()) if now - at < repairs.MEMORY]
+            memory.repaired[name] = [*recent, now]
+        contested = [name for name, times in memory.repaired.items() if repairs.is_contested(times, now)]
+        metrics.CONTESTED.set(bool(contested))
+        for name in set(contested) & set(names):
+            if name not in memory.told or now - memory.told[name] >= TELL_AGAIN:
+                memory.told[name] = now
                 self._tell(name)
 
     def _tell(self, name: str) -> None:
