@@ -28,6 +28,7 @@ from certs.steps import (
     StoreLeaf,
     Verify,
     Wait,
+    is_accepted,
     next_step,
 )
 from kube.errors import AlreadyExists, Conflict, NotFound
@@ -141,7 +142,8 @@ class _Pass:
         if {each.name for each in wrong} & set(self._repaired):  # undone at once: not again in this pass
             self._again = self._now + timedelta(seconds=1)
             return
-        is_new = bool(self._done) or (secrets.previous and secrets.told is None)
+        in_use = is_accepted(secrets.stored.leaf, _ca(secrets).certificate, self._now)
+        is_new = bool(self._done) or not (in_use or secrets.told)
         for each in wrong:
             publish(self._kube, each, bundle)
             if not is_new:

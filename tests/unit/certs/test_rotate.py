@@ -220,6 +220,13 @@ def test_what_cert_manager_injects_is_left_alone(api, run):
     assert api.get(path)["webhooks"] == configuration["webhooks"]
 
 
+def test_wiping_is_a_repair_while_an_old_ca_is_trusted_too(api, run):
+    run()
+    run(FIVE_YEARS * 0.75)
+    inject(api, b"")
+    assert run(FIVE_YEARS * 0.75).repaired == tuple(CONFIGURATIONS)
+
+
 def test_first_publication_is_no_repair(run):
     assert run().repaired == ()
     assert run(DAY, renew="ca").repaired == ()
