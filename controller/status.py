@@ -182,14 +182,18 @@ def _summary(course: Course) -> str:
 
 def transition(job: Job, status: JSON) -> tuple[Event, ...]:
     """The Events of a status that is about to be written: the first Running, the end, and what is out of the way."""
-    before = conditions.true_state(c for c in sequence(job.status.get("conditions")) if isinstance(c, dict))
-    after = conditions.true_state(status.get("conditions", ()))
+    before = _true_state(job.status)
+    after = _true_state(status)
     if after is None or not _is_told(job, before or {}, after):
         return ()
     kind = "Warning" if after["type"] == conditions.FAILED or after["reason"] == conditions.NODE_LOST else "Normal"
     told = Event(kind, str(after["reason"]), str(after["message"]))
     unaware = after["type"] == conditions.SCALING and job.kind.fixed_world and job.elastic_policy is None
     return (told, Event("Warning", "WorldSizeKept", WORLD_SIZE_KEPT)) if unaware else (told,)
+
+
+def _true_state(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return conditions.true_state(row for row in sequence(status.get("conditions")) if isinstance(row, dict))
 
 
 def _is_told(job: Job, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
