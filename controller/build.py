@@ -1,5 +1,7 @@
 """Manifests of a job's children. Pure: the same job gives the same manifests."""
 
+from collections.abc import Callable, Set
+from functools import partial
 from typing import Any
 
 from controller import extras, gang
@@ -49,20 +51,38 @@ def _own(job: Job, entry: Replica, index: int, attempt: int, round_: int) -> JSO
 
 def services(job: Job) -> list[JSON]:
     """The headless Services: one per replica, one for the whole job, or none, by the kind's row."""
+    return [make() for make in _services(job).values()]
+
+
+def missing_services(job: Job, have: Set[str]) -> list[JSON]:
+    """``services`` but for those whose names are there."""
+    return [make() for name, make in _services(job).items() if name not in have]
+
+
+def service_names(job: Job) -> Set[str]:
+    return _services(job).keys()
+
+
+def _services(job: Job) -> dict[str, Callable[[], JSON]]:
+    """Each Service by its name, made only when it is wanted."""
     if job.kind.services == "none":
-        return []
+        return {}
     if job.kind.services == "job":
-        return [_service(job, job.name, job_labels(job), _port_list(job.kind, env.port(job, _first_type(job))))]
-    return [
-        _service(
-            job,
-            names.child(job.kind, job.name, entry.type, index),
-            names.replica_labels(job.kind, job.name, entry.type, index),
-            _ports(job, entry),
-        )
+        return {job.name: partial(_job_service, job)}
+    return {
+        names.child(job.kind, job.name, entry.type, index): partial(_replica_service, job, entry, index)
         for entry in job.replicas
         for index in entry.indexes
-    ]
+    }
+
+
+def _job_service(job: Job) -> JSON:
+    return _service(job, job.name, job_labels(job), _port_list(job.kind, env.port(job, _first_type(job))))
+
+
+def _replica_service(job: Job, entry: Replica, index: int) -> JSON:
+    name = names.child(job.kind, job.name, entry.type, index)
+    return _service(job, name, names.replica_labels(job.kind, job.name, entry.type, index), _ports(job, entry))
 
 
 def leading(job: Job, entry: Replica, index: int) -> bool:

@@ -128,9 +128,8 @@ def gone(key: str, stored: tuple[JSON, ...]) -> list[Delete]:
 
 
 def _with_services(course: Course) -> Course:
-    have = {_name(service) for service in course.seen.services}
-    missing = [service for service in build.services(course.job) if service["metadata"]["name"] not in have]
-    return course.does(*(Create(SERVICES, service) for service in missing))
+    have = {text(mapping(service.get("metadata")).get("name")) for service in course.seen.services}
+    return course.does(*(Create(SERVICES, service) for service in build.missing_services(course.job, have)))
 
 
 def _with_pods(course: Course, now: datetime) -> Course:
