@@ -71,7 +71,7 @@ def _is_surplus(course: Course, pod: Pod) -> bool:
 
 
 def _surplus_services(course: Course) -> list[Delete]:
-    wanted = {service["metadata"]["name"] for service in build.services(course.job)}
+    wanted = build.service_names(course.job)
     return gone(SERVICES, tuple(service for service in course.seen.services if _name(service) not in wanted))
 
 

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from controller import ledger as ledgers
-from controller import pods as pod_views
 from controller.ledger import Ledger, Tally
 from controller.plan import Action, Event, Snapshot
 from controller.pods import Class, Pod
@@ -42,7 +41,7 @@ class Course:
     @classmethod
     def of(cls, kind: JobKind, seen: Snapshot) -> "Course":
         job = Job(kind, seen.job)
-        read = (pod_views.read(job, raw) for raw in seen.pods)
+        read = (seen.read_pod(job, raw) for raw in seen.pods)
         pods = tuple(sorted((pod for pod in read if pod), key=lambda pod: (pod.type, pod.index, pod.name)))
         stored = ledgers.read(job)
         by_key = {pod.key: pod for pod in pods}

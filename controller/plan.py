@@ -1,11 +1,14 @@
 """What one reconcile wants done: data, made by ``decide`` and carried out by ``apply``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from controller import pods as pod_views
+from controller.pods import Pod
 from controller.settings import Settings
+from schemas.job import Job
 
 JSON = dict[str, Any]
 DEFAULTS = Settings()
@@ -107,3 +110,5 @@ class Snapshot:
     """Children that are neither pods nor Services, by the resource that actions call them."""
     settings: Settings = DEFAULTS
     """What the administrator chose: which extra children a job has, and when a stuck pod goes."""
+    read_pod: Callable[[Job, JSON], Pod | None] = pod_views.read
+    """How a pod is read: whoever keeps the objects may remember what was read of them."""

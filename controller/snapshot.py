@@ -1,10 +1,12 @@
 """Reads one job and its children from the stores, with the defaults and faults that the webhook would have given."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from controller import pods
 from controller.plan import Obstacle, Snapshot
+from controller.pods import Pod
 from controller.settings import Settings
 from kube.store import Store
 from schemas import defaults, validation
@@ -16,13 +18,32 @@ NOTHING: Mapping[str, Store] = {}
 DEFAULTS = Settings()
 
 
+class Views:
+    """Pods of one job as read: an object of the store is read once, however often the job is looked at."""
+
+    def __init__(self) -> None:
+        self._views: dict[int, Pod | None] = {}
+        self._raw: tuple[JSON, ...] = ()
+
+    def of(self, job: Job, raw: JSON) -> Pod | None:
+        if id(raw) not in self._views:
+            self._views[id(raw)] = pods.read(job, raw)
+        return self._views[id(raw)]
+
+    def keep(self, held: tuple[JSON, ...]) -> None:
+        """Forgets all but ``held``, whose identities are theirs alone while they are kept here."""
+        self._views = {id(raw): self._views[id(raw)] for raw in held if id(raw) in self._views}
+        self._raw = held
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A spec's defaults and faults, which change only with its generation."""
+    """A spec's defaults and faults, and the pods as they read with it: all change with its generation."""
 
     generation: Any
     spec: Any
     faults: tuple[str, ...]
+    views: Views = field(default_factory=Views, compare=False)
 
 
 class Reader:
@@ -45,15 +66,18 @@ class Reader:
         """The snapshot of a stored job: its children are those that its UID owns, nothing else."""
         uid = text(mapping(job.get("metadata")).get("uid"))
         checked = self._check(kind, uid, job)
+        pods_held = tuple(self._pods.owned_by(uid))
+        checked.views.keep(pods_held)
         return Snapshot(
             job={**job, "spec": checked.spec},
-            pods=tuple(self._pods.owned_by(uid)),
+            pods=pods_held,
             services=tuple(self._services.owned_by(uid)),
             extras={key: tuple(store.owned_by(uid)) for key, store in self._extras.items()},
             settings=self._settings,
             faults=checked.faults,
             tried=tried,
             obstacle=obstacle,
+            read_pod=checked.views.of,
         )
 
     def forget(self, uid: str) -> None:
