@@ -67,6 +67,9 @@ class JobKind:
     managers: frozenset[str] = field(default_factory=lambda: frozenset({"signalbox.dev/controller"}))
     """Values of ``runPolicy.managedBy`` that mean this controller."""
 
+    def __hash__(self) -> int:
+        return hash((self.group, self.kind))
+
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}"
