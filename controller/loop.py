@@ -38,6 +38,8 @@ FIRST_LOOK = 1.0
 LONGEST_RETRY = 60.0
 HISTORY_LOOK = 2.0
 FORCED = "Pod {} did not go within its grace period and was force-deleted."
+GATHER = 0.1
+"""Seconds for which changes of children are gathered: the pods of a job start and end in crowds."""
 DELETES_KNOWN = 4096
 """Deletes remembered until the watch shows them; one that is forgotten is only sent twice."""
 
@@ -136,7 +138,7 @@ class Loop:
         if resource is PODS and self.acting:
             self._record_pod(kind, change, child, owner)
         namespace = text(mapping(child.get("metadata")).get("namespace"))
-        self.queue.add(Key(kind, namespace, text(owner.get("name"))))
+        self.queue.add_after(Key(kind, namespace, text(owner.get("name"))), GATHER)
 
     def _record_pod(self, kind: JobKind, change: str, pod: JSON, owner: Mapping[str, Any]) -> None:
         namespace = text(mapping(pod.get("metadata")).get("namespace"))

@@ -6,9 +6,10 @@ import pytest
 
 from controller.apply import Stop
 from controller.clock import Clock
-from controller.loop import FIRST_RETRY, Key, Loop
+from controller.loop import FIRST_RETRY, GATHER, Key, Loop
 from controller.settings import Settings
 from kube import errors
+from kube.queue import WorkQueue
 from schemas import kinds
 from schemas.records import NoRecorder
 
@@ -251,13 +252,18 @@ def test_a_job_that_is_gone_is_forgotten():
 
 def test_children_wake_the_job_that_controls_them():
     made = loop(Server(), Time())
+    made.queue = WorkQueue(monotonic=(time := Time()).clock().monotonic)
     owner = {"controller": True, "apiVersion": "signalbox.dev/v1", "kind": "TrainingJob", "name": "job", "uid": "u"}
     from kube.resources import PODS
 
     made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p", "ownerReferences": [owner]}}, PODS)
+    made.on_child("MODIFIED", {"metadata": {"namespace": "ns", "name": "q", "ownerReferences": [owner]}}, PODS)
+    assert made.queue.get(0) is None  # more of the crowd may follow
+    time.seconds += GATHER
     assert made.queue.get(0) == KEY
     made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p"}}, PODS)
     made.queue.done(KEY)
+    time.seconds += GATHER
     assert made.queue.get(0) is None
 
 
