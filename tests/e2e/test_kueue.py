@@ -43,7 +43,7 @@ class Kueue:
         self._kubectl("replace", "-n", self._namespace, "-f", "-", stdin=json.dumps(job))
 
     def admit(self, flavor):
-        """The node labels of a flavor, tolerations and labels go into the templates with the very update that starts."""
+        """The node labels of a flavor, tolerations and labels come with the update that starts it."""
 
         def change(policy, templates):
             policy["suspend"] = False
