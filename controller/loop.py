@@ -14,6 +14,7 @@ from controller.apply import LEAVING, Port, Stop
 from controller.clock import Clock
 from controller.decide import decide
 from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan, Update
+from controller.progress import progress
 from controller.serving import Serving
 from controller.settings import Settings
 from controller.snapshot import Reader
@@ -322,6 +323,7 @@ class Loop:
             return
         self.jobs[key.kind].observe(written)
         self.recorder.saw_job(written)
+        metrics.on_progress(key.kind, progress(stored, wanted, now))
         for told in plan.events:
             apply.event(self.port, Job(key.kind, job), told, now)
         self.queue.add(key)

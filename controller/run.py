@@ -96,6 +96,7 @@ class Run:
     def measure(self, now: float) -> None:
         """Sets the gauges that are read at each scrape."""
         metrics.DEPTH.set(self._loop.queue.depth)
+        metrics.count_jobs((kind, store.values()) for kind, store in self._loop.jobs.items())
         for kind, reflector in self._job_reflectors.items():
             metrics.PROGRESS.labels(kind.plural).set(now - reflector.last_progress)
         for name, reflector in zip(("pods", "services"), self._child_reflectors, strict=True):

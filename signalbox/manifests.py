@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @click.group()
 def manifests() -> None:
-    """Generate the files that are made from the schemas."""
+    """Generate the files that are made from the schemas, and the page of the metrics."""
 
 
 @manifests.command()
@@ -42,11 +42,13 @@ def generated() -> Iterator[tuple[Path, bytes]]:
     from schemas import crd
     from schemas.kinds import KINDS
     from signalbox import reference
+    from signalbox.measures import metrics_page
 
     for kind in KINDS:
         yield Path("deploy/crds") / f"{kind.kind.lower()}.yaml", as_lines(crd.crd(kind))
         yield Path("docs/reference") / f"{kind.kind.lower()}.md", reference.kind_page(kind).encode()
     yield Path("docs/reference/rules.md"), reference.rules_page().encode()
+    yield Path("docs/reference/metrics.md"), metrics_page().encode()
 
 
 def as_lines(value: object) -> bytes:

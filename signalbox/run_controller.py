@@ -154,9 +154,14 @@ def _recorder(url: str, region: str | None) -> "Recorder":
 
     if not url:
         return NoRecorder()
+    from controller import metrics
     from history.writer import Writer
 
-    return Writer(url, region=region)
+    writer = Writer(url, region=region)
+    metrics.HISTORY_WAITING.set_function(lambda: writer.waiting)
+    metrics.HISTORY_LAG.set_function(writer.lag_seconds)
+    metrics.HISTORY_DROPPED.set_function(lambda: writer.dropped)
+    return writer
 
 
 def _until_told(run: "Run", election: "Election | None") -> None:
