@@ -187,7 +187,7 @@ class Loop:
 
     def _reconciled(self, key: Key) -> None:
         """One reconcile with its outcome: the only place that logs and retries."""
-        with metrics.timed(key.kind) as outcome:
+        with metrics.timed(key.kind, self.clock.monotonic) as outcome:
             try:
                 self.reconcile(key)
                 self.queue.forget(key)

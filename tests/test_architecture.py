@@ -63,6 +63,12 @@ def test_pure_modules_have_no_effects(module):
         assert not CLOCK_CALLS.search(path.read_text()), path
 
 
+def test_the_controller_has_one_clock():
+    reads = re.compile(r"datetime\.now\(|utcnow\(|^import time$|^from time ", re.MULTILINE)
+    found = {path.name for path in tracked("controller/*.py") if reads.search(path.read_text())}
+    assert found == {"clock.py"}
+
+
 def test_no_code_branches_on_the_name_of_a_kind():
     """Kinds are rows: outside the table, the schemas and the examples no code knows one by its name."""
     branch = re.compile(
