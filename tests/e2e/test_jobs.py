@@ -227,3 +227,38 @@ def test_a_namespace_full_of_jobs_goes_in_seconds(signalbox, kubectl, namespace,
     kubectl("apply", "-n", namespace, "-f", "-", stdin=manifest)
     until(lambda: len(signalbox.pods(namespace)) == 10)
     kubectl("delete", "namespace", namespace, "--timeout=60s")
+
+
+def test_a_very_large_job_runs_and_can_be_deleted(signalbox, kubectl, namespace, until, job_manifest):
+    """nolar/kopf#1087: no annotation holds a copy of the spec."""
+    job = json.loads(job_manifest("large", replicas={"Worker": 1}, never_ends="true"))
+    [container] = job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container["env"] = [{"name": f"V{n}", "value": "x" * 1000} for n in range(250)]
+    kubectl("apply", "-n", namespace, "--server-side", "-f", "-", stdin=json.dumps(job))
+    until(lambda: signalbox.state("tj", "large", namespace) == "Running", 60)
+    stored = signalbox.get("tj", "large", namespace)
+    assert len(json.dumps(stored["metadata"])) < 2000
+    kubectl("delete", "tj", "large", "-n", namespace, "--timeout=60s")
+    until(lambda: not signalbox.pods(namespace), 60)
+
+
+def test_jobs_deleted_as_soon_as_they_are_created_leave_nothing(signalbox, kubectl, namespace, until, submit):
+    """nolar/kopf#1088"""
+    for n in range(4):
+        submit(f"job-{n}", replicas={"Worker": 2}, never_ends="true")
+        kubectl("delete", "tj", f"job-{n}", "-n", namespace, "--wait=false")
+    submit("last", replicas={"Worker": 1}, run_seconds="1")
+    until(lambda: signalbox.state("tj", "last", namespace) == "Succeeded", 60)
+    until(lambda: list(signalbox.pods(namespace)) == ["last-worker-0"], 60)
+
+
+def test_an_idle_job_is_not_written(signalbox, kubectl, namespace, until, submit):
+    """strimzi/strimzi-kafka-operator#13079: also not by a controller that starts anew."""
+    submit("idle", replicas={"Worker": 1}, never_ends="true")
+    until(lambda: signalbox.state("tj", "idle", namespace) == "Running", 60)
+    before = signalbox.get("tj", "idle", namespace)["metadata"]["resourceVersion"]
+    signalbox.kill("controller")
+    signalbox.start()
+    submit("other", replicas={"Worker": 1}, run_seconds="1")
+    until(lambda: signalbox.state("tj", "other", namespace) == "Succeeded", 60)
+    assert signalbox.get("tj", "idle", namespace)["metadata"]["resourceVersion"] == before

@@ -1,5 +1,7 @@
 """The main course of a job, one decision after the other."""
 
+import json
+
 import pytest
 
 
@@ -117,3 +119,14 @@ def test_an_invalid_job_with_pods_runs_on(pytorch):
 def test_a_scheduling_policy_without_a_gang_scheduler_is_told_about_once(training):
     job = training.type("Worker", 1).policy(schedulingPolicy={"queue": "a"}).settle().runs().settle()
     assert [reason for _, reason, _ in job.events] == ["NoGangScheduler", "JobRunning"]
+
+
+@pytest.mark.parametrize("worst", [False, True])
+def test_the_size_of_a_status_does_not_follow_the_number_of_pods(training, worst):
+    """nolar/kopf#1087: 2000 workers; at worst every second one has failed, so that no index joins another."""
+    job = training.type("Worker", 2000, "ExitCode").settle().runs().settle()
+    for index in range(0, 2000, 2) if worst else ():
+        job.ends(f"worker-{index}", 137)
+    job.step()
+    size = len(json.dumps(job.status))
+    assert size < (100_000 if worst else 3_000)

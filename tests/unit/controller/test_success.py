@@ -92,3 +92,24 @@ def test_an_mpijob_ends_with_its_launcher(new_world):
     assert world.services == {}
     world.runs().settle().ends("launcher").settle()
     assert (world.state, world.reason) == ("Succeeded", "MPIJobSucceeded")
+
+
+@pytest.mark.parametrize(
+    ("policy", "ends", "state"),
+    [
+        (None, ["worker-0"], "Succeeded"),
+        (None, ["worker-1"], "Running"),
+        ("AllWorkers", ["worker-0", "worker-1"], "Running"),
+        ("AllWorkers", ["worker-0", "worker-1", "worker-2"], "Succeeded"),
+    ],
+)
+def test_worker_0_stands_for_the_chief_and_parameter_servers_never_end(new_world, policy, ends, state):
+    """kubeflow/trainer#751, #634"""
+    job = new_world(TF).type("Worker", 3, "Never").type("PS", 1, "Never")
+    if policy:
+        job.job["spec"]["successPolicy"] = policy
+    job.settle().runs().settle()
+    for name in ends:
+        job.ends(name)
+    assert job.settle().state == state
+    assert ("ps-0" in job.names) is (state == "Running")
