@@ -8,6 +8,8 @@ import argparse
 import importlib.util
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -28,24 +30,32 @@ def load(name: str, path: str) -> ModuleType:
     return module
 
 
+def live(wanted: int) -> dict[str, int]:
+    """Lives until ``wanted`` steps are taken under each law; what has been counted on the way."""
+    server = load("controller_apiserver", "apiserver.py")
+    lives = load("controller_lives", "test_lives.py")
+    for machine in (lives.Twins, lives.Interrupted):
+        before = lives.STEPS["taken"]
+        while lives.STEPS["taken"] - before < wanted:
+            again = settings(max_examples=20, stateful_step_count=LENGTH, database=None, **lives.SETTINGS)
+            run_state_machine_as_test(machine, settings=again)
+    return {**lives.STEPS, **server.COUNTS}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20000, help="how many events are to happen in all")
-    wanted = parser.parse_args().steps
-    server = load("controller_apiserver", "apiserver.py")
-    lives = load("controller_lives", "test_lives.py")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that live at once")
+    options = parser.parse_args()
     begun = time.monotonic()
-    for machine in (lives.Twins, lives.Interrupted):
-        before, lived = lives.STEPS["taken"], 0
-        while lives.STEPS["taken"] - before < wanted / 2:
-            again = settings(max_examples=50, stateful_step_count=LENGTH, database=None, **lives.SETTINGS)
-            run_state_machine_as_test(machine, settings=again)
-            lived += 50
-        print(f"{machine.__name__}: {lives.STEPS['taken'] - before} steps in {lived} lives, no law broken", flush=True)
-    seconds = time.monotonic() - begun
-    counts = f"{server.COUNTS['crashes']} crashes, {server.COUNTS['calls']} API calls"
-    alive = lives.STEPS["before the end"]
-    print(f"{lives.STEPS['taken']} steps ({alive} of them before a job's end), {counts}, 0 violations, {seconds:.0f} s")
+    share = -(-options.steps // (2 * options.jobs))
+    with ProcessPoolExecutor(options.jobs) as pool:
+        counts = sum((Counter(found) for found in pool.map(live, [share] * options.jobs)), Counter())
+    alive, crashes, calls = counts["before the end"], counts["crashes"], counts["calls"]
+    print(
+        f"{counts['taken']} steps ({alive} of them before a job's end), {crashes} crashes, {calls} API calls, "
+        f"0 violations, {time.monotonic() - begun:.0f} s"
+    )
 
 
 if __name__ == "__main__":
