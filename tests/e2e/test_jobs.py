@@ -211,13 +211,14 @@ def test_deadline_suspend_and_ttl(signalbox, kubectl, namespace, until, submit):
 def test_scaling(signalbox, kubectl, namespace, until, submit):
     submit("job", replicas={"Worker": 1}, never_ends="true")
     until(lambda: signalbox.state("trainingjob", "job", namespace) == "Running")
-    kubectl("scale", "tj/job", "-n", namespace, "--replicas=3")
+    # on a busy machine the webhook may not read the job within its 500 ms, and refuses then
+    until(lambda: kubectl("scale", "tj/job", "-n", namespace, "--replicas=3", check=False).returncode == 0, 60)
     until(lambda: len(signalbox.pods(namespace)) == 3)
     until(lambda: signalbox.state("trainingjob", "job", namespace) == "Running")
-    kubectl("scale", "tj/job", "-n", namespace, "--replicas=1")
+    until(lambda: kubectl("scale", "tj/job", "-n", namespace, "--replicas=1", check=False).returncode == 0, 60)
     until(lambda: list(signalbox.pods(namespace)) == ["job-worker-0"])
-    refused = kubectl("scale", "tj/job", "-n", namespace, "--replicas=0", check=False)
-    assert "must have at least 1 replica in all (got 0)" in refused.stderr
+    refused = ("scale", "tj/job", "-n", namespace, "--replicas=0")
+    until(lambda: "must have at least 1 replica in all (got 0)" in kubectl(*refused, check=False).stderr, 60)
 
 
 def test_a_namespace_full_of_jobs_goes_in_seconds(signalbox, kubectl, namespace, until, job_manifest):
