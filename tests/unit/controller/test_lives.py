@@ -237,6 +237,9 @@ class Twins(Life):
     @rule(fuse=st.integers(1, 5), fault=FAULTS, more=st.lists(st.integers(1, 6), max_size=2))
     def rest(self, fuse, fault, more):
         calm, hit = self.clusters
+        if calm.server.refused:  # only a process that lives on remembers how long to hold creates back
+            calm.server.move_clock(61)
+            hit.server.move_clock(61)
         calm.settle()
         hit.server.fault = fault
         for at in [fuse, *more]:
