@@ -12,6 +12,7 @@ import structlog
 from controller import apply, extras, metrics, pods
 from controller.apply import LEAVING, Port, Stop
 from controller.clock import Clock
+from controller.coexistence import Coexistence
 from controller.decide import decide
 from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan, Update
 from controller.progress import progress
@@ -85,6 +86,7 @@ class Loop:
         self.port = Port(self.kube, self.saw_child, self.recorder.saw_event)
         self.acting = False
         """Whether this process leads: a standby keeps its stores and its queue, and writes and records nothing."""
+        self.coexistence = Coexistence(self.kube, on_change=self.wake_all, take_over=self.settings.take_over)
         self._unconfirmed: set[Key] = set()
         self.serving = Serving(self.kube, self.kinds, self.look_again)
         self._held: dict[Key, Held] = {}
@@ -119,6 +121,12 @@ class Loop:
         """Hand no key to a worker; what a worker is at ends at the fence of its next write."""
         self.acting = False
         self.queue.pause()
+
+    def wake_all(self) -> None:
+        """Every job is looked at again."""
+        for kind, store in self.jobs.items():
+            for job in store.values():
+                self.queue.add(_key(kind, job))
 
     # --- what the watches tell
 
@@ -208,7 +216,7 @@ class Loop:
     def reconcile(self, key: Key) -> None:
         """Reads, decides, acts, looks again if something was created, and writes the status once."""
         job = self.jobs[key.kind].get(key.namespace, key.name)
-        if job is None:
+        if job is None or not self.coexistence.may_serve(key.kind):
             self._forget(key)
             return
         if key.kind in self.serving.unserved:

@@ -36,12 +36,16 @@ ALL_PODS = Histogram(
     buckets=DELAYS,
 )
 UNSAVED = Counter("signalbox_history_unsaved_total", "Jobs deleted by TTL before their history was saved")
-SERVED = Gauge("signalbox_kind_served", "Whether the installed CRD lets the kind be served", ["kind", "group"])
 HISTORY_WAITING = Gauge("signalbox_history_waiting_rows", "Rows that wait to be written to the history")
 HISTORY_LAG = Gauge("signalbox_history_lag_seconds", "How long the oldest row has waited to be written to the history")
 HISTORY_DROPPED = Gauge("signalbox_history_dropped_rows", "Rows that the history has given up since the start")
 DEPTH = Gauge("signalbox_queue_depth", "Jobs waiting for a reconcile")
 LEADER = Gauge("signalbox_is_leader", "1 while this controller acts, 0 while it stands by")
+SERVED = Gauge(
+    "signalbox_kind_served",
+    "1 for a kind that is served, 0 for one left to another or not installed",
+    ["kind", "group"],
+)
 PROGRESS = Gauge("signalbox_watch_idle_seconds", "Seconds since a watch last moved", ["resource"])
 
 

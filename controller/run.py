@@ -9,6 +9,7 @@ import structlog
 
 from controller import metrics
 from controller.apply import RESOURCES
+from controller.coexistence import LOOK_SECONDS
 from controller.loop import Loop, resource_of
 from kube.raw import RawKube
 from kube.reflector import Reflector
@@ -21,6 +22,7 @@ JSON = dict[str, Any]
 log = structlog.get_logger()
 
 SYNC_SECONDS = 0.2
+RETRY_SECONDS = 2.0
 IDLE_SECONDS = 900.0
 """A watch asks for its end after 600 s at most and is read for 15 s more: longer silence is a stuck thread."""
 
@@ -31,9 +33,11 @@ class Run:
     Nothing is reconciled before ``lead``, and nothing more after ``stand_by``; a standby keeps its caches warm.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, *, leading: Callable[[], bool] | None = None) -> None:
         loop.stand_by()
         self._loop = loop
+        self.leading = leading or (lambda: loop.acting)
+        """Whether this process may act now: it knows before ``stand_by`` is called, and from any thread."""
         self._stop = threading.Event()
         self._job_reflectors = {kind: self._of_jobs(kind) for kind in loop.kinds}
         self._child_reflectors = [self._of_children(PODS, loop.pods), self._of_children(SERVICES, loop.services)]
@@ -50,6 +54,7 @@ class Run:
             threading.Thread(target=reflector.run, args=(self._stop,), daemon=True).start()
         while not self.is_ready() and not self._stop.is_set():
             self._stop.wait(SYNC_SECONDS)
+        self._await_neighbours()
         if self._stop.is_set():
             return
         self._loop.serving.check()
@@ -58,19 +63,16 @@ class Run:
         threading.Thread(target=self._resync, daemon=True).start()
         looks = (self._stop, self._loop.settings.crd_interval)
         threading.Thread(target=self._loop.serving.run, args=looks, daemon=True).start()
-        unserved = self._loop.serving.unserved
-        served = [kind.kind for kind, r in self._job_reflectors.items() if r.synced.is_set() and kind not in unserved]
-        missing = {kind.kind: r.unavailable for kind, r in self._job_reflectors.items() if not r.synced.is_set()}
-        log.info("controller runs", kinds=served, not_served=missing, jobs=sum(map(len, self._loop.jobs.values())))
+        jobs = sum(map(len, self._loop.jobs.values()))
+        served = [called(kind) for kind in self._listed() if called(kind) not in self.not_served]
+        log.info("controller runs", kinds=served, not_served=self.not_served, jobs=jobs)
 
     def lead(self) -> None:
         """Begin to act."""
-        metrics.LEADER.set(1)
         self._loop.act()
 
     def stand_by(self) -> None:
         """Stop acting: another controller may do so now."""
-        metrics.LEADER.set(0)
         self._loop.stand_by()
 
     def stop(self) -> None:
@@ -93,11 +95,20 @@ class Run:
         optional = (*self._job_reflectors.values(), *self._extra_reflectors.values())
         return children and all(self._is_ready(reflector) for reflector in optional)
 
+    @property
+    def not_served(self) -> dict[str, str]:
+        """Kinds that are not served now, as ``Kind.group``, each with the reason."""
+        missing = {kind: r.unavailable for kind, r in self._job_reflectors.items() if r.unavailable}
+        found = {**missing, **self._loop.serving.unserved, **self._loop.coexistence.ceded}
+        return {called(kind): reason for kind, reason in found.items()}
+
     def measure(self, now: float) -> None:
         """Sets the gauges that are read at each scrape."""
         metrics.DEPTH.set(self._loop.queue.depth)
         metrics.count_jobs((kind, store.values()) for kind, store in self._loop.jobs.items())
+        metrics.LEADER.set(self.leading())
         for kind, reflector in self._job_reflectors.items():
+            metrics.SERVED.labels(kind.kind, kind.group).set(called(kind) not in self.not_served)
             metrics.PROGRESS.labels(kind.plural).set(now - reflector.last_progress)
         for name, reflector in zip(("pods", "services"), self._child_reflectors, strict=True):
             metrics.PROGRESS.labels(name).set(now - reflector.last_progress)
@@ -131,5 +142,25 @@ class Run:
 
     def _resync(self) -> None:
         while not self._stop.wait(self._loop.settings.resync):
-            for kind in self._loop.kinds:
-                self._loop.look_again(kind)
+            self._loop.wake_all()
+
+    def _listed(self) -> list[JobKind]:
+        return [kind for kind, reflector in self._job_reflectors.items() if reflector.synced.is_set()]
+
+    def _await_neighbours(self) -> None:
+        """Look for other operators once before anything is done, and again and again from then on."""
+        coexistence = self._loop.coexistence
+        while not coexistence.looked.is_set() and not self._stop.is_set():
+            coexistence.look(self._listed())
+            if not coexistence.looked.is_set():
+                self._stop.wait(RETRY_SECONDS)
+        threading.Thread(target=self._watch_neighbours, daemon=True).start()
+
+    def _watch_neighbours(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            self._loop.coexistence.look(self._listed())
+
+
+def called(kind: JobKind) -> str:
+    """``PyTorchJob.kubeflow.org``"""
+    return f"{kind.kind}.{kind.group}"

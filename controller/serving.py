@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from controller import metrics
 from kube import errors
 from kube.raw import RawKube
 from kube.resources import CRDS
@@ -59,14 +58,12 @@ class Serving:
         if isinstance(error, errors.NotFound):
             self._seen.pop(kind, None)
             self.unserved.pop(kind, None)
-            metrics.SERVED.labels(kind.kind, kind.group).set(0)
         elif isinstance(error, errors.Forbidden) and kind not in self._seen:
             self._seen[kind] = ""
             log.warning("the CRD cannot be checked", kind=kind.kind, reason=error.message)
 
     def _judge(self, kind: JobKind, reason: str) -> None:
         was = self.unserved.pop(kind, "")
-        metrics.SERVED.labels(kind.kind, kind.group).set(0 if reason else 1)
         if reason:
             self.unserved[kind] = reason
             log.warning("kind is not served", kind=kind.kind, group=kind.group, reason=reason)

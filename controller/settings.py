@@ -27,3 +27,5 @@ class Settings:
     """The ``schedulerName`` of pods in a gang; empty for the usual one."""
     kubectl_delivery_image: str = "kubeflow/kubectl-delivery:latest"
     """The init container that brings kubectl to the launcher of an MPIJob."""
+    take_over: bool = False
+    """Whether to serve kinds that another operator serves too."""

@@ -60,6 +60,7 @@ def kinds_named(words: str) -> "tuple[JobKind, ...]":
     help="Act only while holding the Lease, so that several controllers can run.",
 )
 @click.option("--lease-namespace", default="signalbox-system", help="Where the Lease is.")
+@click.option("--take-over", is_flag=True, help="Serve kinds even while another operator that serves them is at work.")
 @click.option("--region", help="What the history says about where jobs ran.")
 @click.option("--health-bind", default="0.0.0.0:8081", metavar="HOST:PORT", help="Where to serve /healthz and /readyz.")
 @click.option("--metrics-bind", default="0.0.0.0:8080", metavar="HOST:PORT", help="Where to serve /metrics.")
@@ -120,9 +121,10 @@ def _run(options: dict[str, Any]) -> None:
         gang_scheduler=options["gang_scheduler"],
         gang_scheduler_name=options["gang_scheduler_name"],
         kubectl_delivery_image=options["kubectl_delivery_image"],
+        take_over=options["take_over"],
     )
     recorder = _recorder(options["history_url"], options["region"])
-    run = Run(Loop(kube, options["kinds"], recorder, settings))
+    run = Run(Loop(kube, options["kinds"], recorder, settings), leading=election.leading if election else None)
     _serve(run, options["health_bind"], options["metrics_bind"])
     stop = threading.Event()
     keeping.start(keeping.keeper(kube, options, leading=election.leading if election else lambda: True), stop)
@@ -196,6 +198,9 @@ def _serve(run: "Run", health_bind: str, metrics_bind: str) -> None:
 
     from kube.listeners import Answer, address, as_json, listen, serve
 
+    def status() -> Answer:
+        return as_json(True, leads=run.leading(), not_served=run.not_served)
+
     def measured() -> Answer:
         run.measure(time.monotonic())
         return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest())
@@ -208,5 +213,8 @@ def _serve(run: "Run", health_bind: str, metrics_bind: str) -> None:
         good = run.is_ready()
         return as_json(good, ready=good)
 
-    serve(listen("health-bind", address("health-bind", health_bind)), {"/healthz": alive, "/readyz": ready})
+    serve(
+        listen("health-bind", address("health-bind", health_bind)),
+        {"/healthz": alive, "/readyz": ready, "/status": status},
+    )
     serve(listen("metrics-bind", address("metrics-bind", metrics_bind)), {"/metrics": measured})

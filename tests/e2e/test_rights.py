@@ -1,4 +1,4 @@
-"""Every process of ours on the local cluster acts as its service account, so all e2e tests run with its rights."""
+"""Our processes on the local cluster act as their service accounts: all e2e tests run with the shipped rights alone."""
 
 import json
 from pathlib import Path
