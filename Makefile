@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
+PACKAGES := schemas certs webhook kube controller history signalbox
 
 .PHONY: up down test check lint generate lock clean
 
@@ -21,6 +22,7 @@ test: check
 
 check: $(STAMP) lint
 	$(BIN)/signalbox manifests generate --check
+	$(BIN)/bandit -q -ll -r $(PACKAGES)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -35,6 +37,10 @@ generate: $(STAMP)
 lock: $(STAMP)
 	$(BIN)/uv pip compile -q pyproject.toml --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header -o requirements/runtime.txt
+	$(BIN)/uv pip compile -q pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header -o requirements/image.txt
+	echo "hatchling>=1.27" | $(BIN)/uv pip compile -q - --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header -o requirements/build.txt
 	$(BIN)/uv pip compile -q pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header -o requirements/dev.txt
 

@@ -4,7 +4,6 @@ A kind may be installed by another project, whose CRD silently drops what it doe
 crash would be lost. Such a kind is left alone until its CRD is replaced, and the administrator is told what to apply.
 """
 
-import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -70,16 +69,6 @@ class Serving:
         elif was:
             log.info("kind is served again", kind=kind.kind, group=kind.group)
             self._on_served(kind)
-
-
-def reasons(kube: RawKube, kinds: tuple[JobKind, ...]) -> dict[JobKind, str]:
-    """The installed kinds that cannot be served, and why. Raises KubeError."""
-    found: dict[JobKind, str] = {}
-    for kind in kinds:
-        with contextlib.suppress(errors.NotFound):
-            if reason := why_not(kind, kube.get(CRDS.path(None, f"{kind.plural}.{kind.group}"))):
-                found[kind] = reason
-    return found
 
 
 def why_not(kind: JobKind, installed: JSON) -> str:

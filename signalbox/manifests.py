@@ -1,17 +1,58 @@
-"""``signalbox manifests``: the generated files of the repository, written or compared."""
+"""``signalbox manifests``: prints an installation; ``generate`` writes or compares the repository's generated files."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@click.group()
-def manifests() -> None:
-    """Generate the files that are made from the schemas, and the page of the metrics."""
+@click.group(invoke_without_command=True)
+@click.option("--namespace", default="signalbox-system", show_default=True, help="Where Signalbox runs.")
+@click.option("--image", default="", help="Image of all processes, with its tag or digest.")
+@click.option("--kinds", "-k", multiple=True, help="A kind to serve, repeatable; without any TrainingJob alone.")
+@click.option(
+    "--gang-scheduler", type=click.Choice(["volcano", "scheduler-plugins"]), help="Whose PodGroup each job gets."
+)
+@click.option(
+    "--history-url-secret",
+    default="signalbox-history",
+    show_default=True,
+    help="Secret whose key `url` says where the history is kept; without the Secret none is kept.",
+)
+@click.option("--history-volume", is_flag=True, help="Keep the history in SQLite on a volume; one controller only.")
+@click.option("--monitoring", is_flag=True, help="With alert rules and monitors for the Prometheus operator.")
+@click.pass_context
+def manifests(context: click.Context, /, **options: Any) -> None:
+    """Print an installation for `kubectl apply --server-side -f -`, or generate what is made from the schemas."""
+    if context.invoked_subcommand is None:
+        _print(options)
+
+
+def _print(options: dict[str, Any]) -> None:
+    from signalbox import rendering
+
+    try:
+        kinds = rendering.kinds_named(options["kinds"])
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--kinds") from error
+    wanted = rendering.Wanted(
+        kinds=kinds,
+        namespace=options["namespace"],
+        image=options["image"],
+        gang_scheduler=options["gang_scheduler"] or "",
+        history_secret=options["history_url_secret"],
+        history_volume=options["history_volume"],
+        monitoring=options["monitoring"],
+    )
+    try:
+        click.echo(yaml.dump_all(rendering.manifests(wanted), Dumper=yaml.CSafeDumper, sort_keys=False), nl=False)
+    except rendering.RenderError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @manifests.command()

@@ -18,10 +18,10 @@ def metrics_page() -> str:
     from certs import metrics as certificates
     from controller import metrics
     from webhook import app
-    from webhook.tls import expiry, reload_failures
+    from webhook.tls import expiry_gauge, reload_failures
 
     controller = [*found(metrics), *found(certificates)]
-    webhook = [*found(app), reload_failures(), expiry()]
+    webhook = [*found(app), reload_failures(), expiry_gauge()]
     return "\n".join([*INTRODUCTION, *_table("Controller", controller), *_table("Webhook", webhook), ""])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import structlog
 
 from signalbox.keeping import certificate_options
 
@@ -51,6 +52,11 @@ def kinds_named(words: str) -> "tuple[JobKind, ...]":
     help="Serve these kinds only, e.g. TrainingJob,tfjobs.kubeflow.org. Absent: all.",
 )
 @click.option("--history-url", default="", help="SQLAlchemy URL of the history; empty keeps none.")
+@click.option(
+    "--history-url-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with that URL, as of a mounted Secret; while there is none, no history is kept.",
+)
 @click.option(
     "--history-grace", type=click.FloatRange(min=0), default=600.0, help="Seconds a TTL waits for the history."
 )
@@ -123,7 +129,8 @@ def _run(options: dict[str, Any]) -> None:
         kubectl_delivery_image=options["kubectl_delivery_image"],
         take_over=options["take_over"],
     )
-    recorder = _recorder(options["history_url"], options["region"])
+    url = _history_url(options["history_url"], options["history_url_file"])
+    recorder = _recorder(url, options["region"])
     run = Run(Loop(kube, options["kinds"], recorder, settings), leading=election.leading if election else None)
     _serve(run, options["health_bind"], options["metrics_bind"])
     stop = threading.Event()
@@ -149,6 +156,19 @@ def _election(
     name = "-".join(filter(None, (LEASE, options["namespace"])))
     kube = RawKube(connection, timeout=terms.renew / 2)
     return Election(kube, Place(options["lease_namespace"], name), on_change=on_change, terms=terms)
+
+
+def _history_url(url: str, file: Path | None) -> str:
+    """The URL holds a password, so it is better in a file than among the arguments, which everyone can list."""
+    if file is None:
+        return url
+    if url:
+        raise ValueError("--history-url and --history-url-file: only one of them may be given")
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        structlog.get_logger().warning("no history is kept", file=str(file), reason="the file does not exist")
+        return ""
 
 
 def _recorder(url: str, region: str | None) -> "Recorder":

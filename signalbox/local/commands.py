@@ -16,7 +16,7 @@ from rich.table import Table
 
 from kube.config import ConfigError
 from kube.errors import KubeError
-from signalbox.local import binaries, cluster, example, processes, site
+from signalbox.local import binaries, cluster, example, probes, processes, site
 from signalbox.local.paths import default_state_dir, deploy_dir
 from signalbox.local.progress import shown
 
@@ -56,13 +56,20 @@ def up(kubeconfig: Path | None, no_example: bool, state_dir: Path) -> None:
 
 
 @click.command()
-@click.option("--purge", is_flag=True, help="Also delete the history, the logs and all other files.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path, exists=True), help="Uninstall from this cluster instead.")
+@click.option("--purge", is_flag=True, help="Also delete all other files; in a cluster the kinds, with every job.")
 @state_dir_option
-def down(purge: bool, state_dir: Path) -> None:
+def down(kubeconfig: Path | None, purge: bool, state_dir: Path) -> None:
     """End what `signalbox up` has started. The job history stays.
 
-    The cluster's objects are gone then; the next `up` starts with an empty cluster.
+    The cluster's objects are gone then; the next `up` starts with an empty cluster. With --kubeconfig, take Signalbox
+    out of an existing cluster: first the webhook configurations, so that nobody waits for a webhook that is gone.
     """
+    if kubeconfig:
+        with _explained():
+            for line in site.uninstall(kubeconfig, purge=purge):
+                click.echo(line)
+        return
     known = (state_dir / cluster.LOCK).exists()
     ended = cluster.stop(state_dir) if known else []
     if purge and known:
@@ -75,33 +82,30 @@ def down(purge: bool, state_dir: Path) -> None:
 @state_dir_option
 def status(output: str, state_dir: Path) -> None:
     """Show the processes of the local cluster, where its kubeconfig is, and which kinds cannot be served."""
-    unserved = _unserved(state_dir)
     if output == "json":
-        found = {"kubeconfig": str(state_dir / "kubeconfig"), "processes": _rows(state_dir), "unserved": unserved}
+        found = {
+            "kubeconfig": str(state_dir / "kubeconfig"),
+            "processes": _rows(state_dir),
+            "not_served": _not_served(state_dir),
+        }
         click.echo(json.dumps(found, indent=1))
         return
     console = Console()
     console.print(_processes(state_dir))
+    for kind, reason in _not_served(state_dir).items():
+        console.print(f"[yellow]{kind} is not served:[/] {reason}", highlight=False, soft_wrap=True)
     console.print(f"kubeconfig: {state_dir / 'kubeconfig'}", highlight=False, soft_wrap=True)
-    for kind, reason in unserved.items():
-        console.print(f"[red]{kind} is not served[/]: {reason}", highlight=False, soft_wrap=True)
 
 
-def _unserved(state_dir: Path) -> dict[str, str]:
-    """Why kinds cannot be served, as the controller sees it; nothing while no API server answers."""
-    from controller.serving import reasons
-    from kube.config import connect
-    from kube.raw import RawKube
-    from schemas.kinds import KINDS
-
-    kubeconfig = state_dir / "kubeconfig"
-    if not kubeconfig.exists():
-        return {}
-    with contextlib.closing(RawKube(connect(str(kubeconfig)), timeout=5.0)) as kube:
-        try:
-            return {f"{kind.kind}.{kind.group}": reason for kind, reason in reasons(kube, KINDS).items()}
-        except KubeError:
-            return {}
+def _not_served(state_dir: Path) -> dict[str, str]:
+    """Kinds that the controller leaves alone, each with the reason; none when it does not run."""
+    record = processes.running(state_dir, "controller")
+    health = [url for url in record.listens if url.endswith("/healthz")] if record else []
+    return {
+        kind: reason
+        for url in health
+        for kind, reason in probes.document(url.removesuffix("healthz") + "status").get("not_served", {}).items()
+    }
 
 
 def _control_plane(state_dir: Path, console: Console) -> cluster.Cluster:

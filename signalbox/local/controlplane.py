@@ -53,6 +53,7 @@ def apiserver(binary: Path, ports: Mapping[str, int], credentials: Credentials) 
         f"--service-account-signing-key-file={credentials.signing_key}",
         "--service-cluster-ip-range=10.0.0.0/16",
         "--disable-admission-plugins=ServiceAccount",
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",  # as on OpenShift: kubeflow/trainer#1552
         "--allow-privileged",
         "--profiling=false",
     )

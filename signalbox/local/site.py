@@ -3,7 +3,7 @@
 import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from certs.issue import Issued
 
 NAMESPACE = "signalbox-system"
+LABEL = "app.kubernetes.io/name=signalbox"
 PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics")
 ACCOUNTS = ("webhook", "controller")
 CERTIFICATE_NAMES = ("localhost", ports.LOOPBACK)
@@ -146,6 +147,26 @@ def install(kubeconfig: Path) -> None:
     if done.returncode:
         raise KubectlError(done.stderr.strip())
     _issued(kubeconfig)
+
+
+def uninstall(kubeconfig: Path, *, purge: bool) -> Iterator[str]:
+    """Take Signalbox out of the cluster; yields what kubectl says. Jobs and kinds stay unless ``purge``.
+
+    Raises KubectlError.
+    """
+    ours = f"--selector={LABEL}"
+    steps = [
+        ("mutatingwebhookconfigurations,validatingwebhookconfigurations", ours),
+        ("clusterrolebindings,clusterroles", ours),
+        ("namespaces", ours),
+        *([("customresourcedefinitions", ours)] if purge else []),
+    ]
+    for what in steps:
+        argv = ("kubectl", f"--kubeconfig={kubeconfig}", "delete", *what, "--ignore-not-found", "--timeout=120s")
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise KubectlError(done.stderr.strip())
+        yield from done.stdout.splitlines()
 
 
 def start(running: Cluster, show: Callable[[str, Callable[[], None]], None], steps: Iterable[Step] = STEPS) -> Site:

@@ -91,7 +91,7 @@ class Signalbox:
     def unserved(self) -> dict[str, str]:
         """Why kinds are not served, as ``signalbox status`` says."""
         shown = CliRunner().invoke(status, ["-o", "json", f"--state-dir={self.state_dir}"])
-        found: dict[str, str] = json.loads(shown.stdout)["unserved"]
+        found: dict[str, str] = json.loads(shown.stdout)["not_served"]
         return found
 
     def metric(self, series: str) -> float | None:

@@ -1,0 +1,147 @@
+"""The manifests of an installation as one wants it: rendered by kustomize, then changed by pure functions."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from schemas.kinds import KINDS, JobKind
+from signalbox.local.paths import deploy_dir
+
+JSON = dict[str, Any]
+
+NAMESPACE = "signalbox-system"
+IMAGE_NAME = "signalbox"
+HISTORY_SECRET = "signalbox-history"  # noqa: S105 - its name
+OVERLAYS = {"kubeflow.org": "overlays/kubeflow"}
+CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+ROLES = ("Role", "ClusterRole")
+
+
+class RenderError(Exception):
+    """kubectl could not render the manifests; the message is what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an installation is to look like."""
+
+    kinds: tuple[JobKind, ...]
+    namespace: str = NAMESPACE
+    image: str = ""
+    gang_scheduler: str = ""
+    history_secret: str = HISTORY_SECRET
+    history_volume: bool = False
+    monitoring: bool = False
+
+
+def manifests(wanted: Wanted) -> list[JSON]:
+    """All objects, in an order in which they can be applied. Raises RenderError."""
+    return list(adapted(rendered(*parts(wanted)), wanted))
+
+
+def parts(wanted: Wanted) -> tuple[list[str], list[str]]:
+    """Directories below deploy/: what is rendered, and the components it is rendered with."""
+    bases = [overlay for group, overlay in OVERLAYS.items() if any(kind.group == group for kind in wanted.kinds)]
+    extra = [f"overlays/gang-{wanted.gang_scheduler}"] if wanted.gang_scheduler else []
+    extra = [each for each in extra if (deploy_dir() / each).is_dir()]
+    monitoring = ["overlays/monitoring"] if wanted.monitoring else []
+    return (bases or ["."]) + extra + monitoring, ["components/sqlite"] if wanted.history_volume else []
+
+
+def rendered(bases: Iterable[str], components: Iterable[str] = ()) -> list[JSON]:
+    """What ``kubectl kustomize`` makes of directories below deploy/. Raises RenderError."""
+    with tempfile.TemporaryDirectory() as directory:
+        own = Path(directory).resolve()
+        content = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [os.path.relpath(deploy_dir() / base, own) for base in bases],
+            "components": [os.path.relpath(deploy_dir() / component, own) for component in components],
+        }
+        (own / "kustomization.yaml").write_text(yaml.safe_dump(content))
+        done = subprocess.run(["kubectl", "kustomize", str(own)], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RenderError(done.stderr.strip())
+    return list(yaml.load_all(done.stdout, Loader=yaml.CSafeLoader))
+
+
+def adapted(objects: Iterable[JSON], wanted: Wanted) -> Iterator[JSON]:
+    """The objects for these kinds, in this namespace, with this image and these arguments."""
+    for each in objects:
+        if not _is_wanted(each, wanted.kinds):
+            continue
+        _narrow(each, wanted.kinds)
+        for pod in _pod_specs(each):
+            _fill(pod, wanted)
+        yield _moved(each, wanted.namespace) if wanted.namespace != NAMESPACE else each
+
+
+def kinds_named(names: Iterable[str]) -> tuple[JobKind, ...]:
+    """The kinds of these names or plurals, in any case; without names those of our own group. ValueError for others."""
+    wanted = [name.lower() for name in names]
+    if not wanted:
+        return tuple(kind for kind in KINDS if kind.group not in OVERLAYS)
+    known = {alias: kind for kind in KINDS for alias in (kind.kind.lower(), kind.plural)}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        allowed = ", ".join(kind.kind for kind in KINDS)
+        raise ValueError(f"must be one of {allowed} (got {unknown[0]})")
+    return tuple(kind for kind in KINDS if kind in {known[name] for name in wanted})
+
+
+def _is_wanted(each: Mapping[str, Any], kinds: tuple[JobKind, ...]) -> bool:
+    if each["kind"] != "CustomResourceDefinition":
+        return True
+    spec = each["spec"]
+    served = {(kind.group, kind.plural) for kind in KINDS}
+    mine = (spec["group"], spec["names"]["plural"])
+    return mine not in served or mine in {(kind.group, kind.plural) for kind in kinds}
+
+
+def _narrow(each: JSON, kinds: tuple[JobKind, ...]) -> None:
+    """Roles and webhook rules without the kinds that are not wanted; a rule that is left empty goes."""
+    lists = [each] if each["kind"] in ROLES else each["webhooks"] if each["kind"] in CONFIGURATIONS else []
+    for holder in lists:
+        for rule in holder["rules"]:
+            rule["resources"] = [found for found in rule["resources"] if _is_ours(rule["apiGroups"], found, kinds)]
+        holder["rules"] = [rule for rule in holder["rules"] if rule["resources"]]
+
+
+def _is_ours(groups: list[str], resource: str, kinds: tuple[JobKind, ...]) -> bool:
+    plural = resource.partition("/")[0]
+    if not any(kind.group in groups and kind.plural == plural for kind in KINDS):
+        return True
+    return any(kind.group in groups and kind.plural == plural for kind in kinds)
+
+
+def _pod_specs(each: JSON) -> Iterator[JSON]:
+    if each["kind"] == "Deployment":
+        yield each["spec"]["template"]["spec"]
+    elif each["kind"] == "CronJob":
+        yield each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+
+
+def _fill(pod: JSON, wanted: Wanted) -> None:
+    for container in pod["containers"]:
+        if wanted.image and container["image"].partition(":")[0] == IMAGE_NAME:
+            container["image"] = wanted.image
+        if wanted.gang_scheduler and container["args"][0] == "controller":
+            container["args"].append(f"--gang-scheduler={wanted.gang_scheduler}")
+    for volume in pod.get("volumes", ()):
+        if volume.get("secret", {}).get("secretName") == HISTORY_SECRET:
+            volume["secret"]["secretName"] = wanted.history_secret
+
+
+def _moved(value: Any, namespace: str) -> Any:
+    """The value with our namespace's name replaced wherever it stands alone or ends a DNS name."""
+    if isinstance(value, dict):
+        return {key: _moved(item, namespace) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_moved(item, namespace) for item in value]
+    return namespace if value == NAMESPACE else value
