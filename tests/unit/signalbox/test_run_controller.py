@@ -3,7 +3,9 @@
 import pytest
 from click.testing import CliRunner
 
+from kube.config import Connection
 from schemas import kinds
+from signalbox import run_controller
 from signalbox.run_controller import controller, kinds_named
 
 
@@ -33,3 +35,47 @@ def test_a_wrong_flag_is_one_error_that_names_it(flag, text):
     assert result.exit_code == 2
     assert flag.split("=")[0] in result.stderr
     assert text in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.fixture
+def connection():
+    return Connection("https://127.0.0.1:1", None, lambda: None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "path"),
+    [
+        ("", "/apis/coordination.k8s.io/v1/namespaces/system/leases/signalbox-controller"),
+        ("ml", "/apis/coordination.k8s.io/v1/namespaces/system/leases/signalbox-controller-ml"),
+    ],
+)
+def test_controllers_of_different_namespaces_do_not_compete(connection, namespace, path):
+    options = {"leader_elect": True, "namespace": namespace, "lease_namespace": "system"}
+    election = run_controller._election(connection, options, lambda leads: None)
+    assert election._place.path == path
+    assert not election.leading()
+
+
+def test_without_an_election_there_is_no_candidate(connection):
+    options = {"leader_elect": False, "namespace": "", "lease_namespace": "system"}
+    assert run_controller._election(connection, options, lambda leads: None) is None
+
+
+def test_the_url_of_the_history_comes_from_a_file(tmp_path):
+    file = tmp_path / "url"
+    assert run_controller._history_url("", file) == ""
+    file.write_text("postgresql+psycopg://u:p@db/h\n")
+    assert run_controller._history_url("", file) == "postgresql+psycopg://u:p@db/h"
+    assert run_controller._history_url("sqlite:///h.db", None) == "sqlite:///h.db"
+
+
+def test_two_urls_are_refused(tmp_path):
+    arguments = ["--history-url", "sqlite:///h.db", "--history-url-file", str(tmp_path / "url")]
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}],"
+        " clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]}"
+    )
+    result = CliRunner().invoke(run_controller.controller, [*arguments, "--kubeconfig", str(kubeconfig)])
+    assert result.exit_code == 2
+    assert "--history-url and --history-url-file: only one of them may be given" in result.output
