@@ -19,7 +19,7 @@ from webhook.settings import Settings
 from webhook.tls import Certificates, tell_expiry
 
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-MEMORY = Path("/dev/shm")  # noqa: S108  # nosec B108  a heartbeat file on disk can stall a worker
+MEMORY = Path("/dev/shm")  # noqa: S108  a heartbeat file on disk can stall a worker  # nosec B108
 
 
 def serve(settings: Settings, load: Callable[[], WSGIApplication], kubeconfig: Path | None = None) -> None:

@@ -38,7 +38,7 @@ def pods():
     ids=["plain", "kubeflow", "volume"],
 )
 def test_the_api_server_accepts_every_field(signalbox, kubectl, options):
-    strict = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "--field-manager=test")
+    strict = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
     done = kubectl("apply", *strict, "-f", "-", stdin=printed(*options))
     assert "deployment.apps/signalbox-controller" in done.stdout
     assert "Warning" not in done.stderr
@@ -90,9 +90,8 @@ def test_owner_references_need_the_right_that_the_controller_has(signalbox, kube
         "metadata": {"name": "pod", "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}]},
         "spec": {"containers": [{"name": "main", "image": "registry.example/x:1"}]},
     }
-    kubectl(
-        "create", "rolebinding", "edit", "--clusterrole=edit", f"--serviceaccount={namespace}:nobody", "-n", namespace
-    )
+    kubectl("create", "role", "pods", "--verb=create", "--resource=pods", "-n", namespace)
+    kubectl("create", "rolebinding", "pods", "--role=pods", f"--serviceaccount={namespace}:nobody", "-n", namespace)
     create = ("create", "-n", namespace, "--dry-run=server", "-f", "-")
     refused = kubectl(*create, f"--as=system:serviceaccount:{namespace}:nobody", stdin=json.dumps(pod), check=False)
     assert "cannot set blockOwnerDeletion" in refused.stderr
