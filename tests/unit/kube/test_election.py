@@ -105,6 +105,20 @@ def test_terms_that_could_give_two_leaders_are_refused(terms):
         Terms(*terms)
 
 
+@pytest.mark.parametrize("late", [0.0, 0.5, 1.0, 1.9, 2.0])
+def test_nobody_follows_a_silent_leader_while_its_writes_may_be_under_way(late):
+    """``late``: seconds from the last renewal to the standby's next look; the clocks differ by an hour."""
+    leader = View("a", Held("a", "7", 15.0), seen=0.0, confirmed=0.0)
+    standby, now = View("b"), late
+    while True:
+        standby = election.observed(standby, leader.lease, now + 3600)
+        if election.decide(standby, now + 3600, TERMS) is not Step.WAIT:
+            break
+        now += election.pause(standby, now + 3600, TERMS)
+    assert election.remaining(leader, now, TERMS) == 0
+    assert now == pytest.approx(15 + late)
+
+
 CANDIDATES = st.sampled_from(["a", "b", "c"])
 
 
