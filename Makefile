@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 PACKAGES := schemas certs webhook kube controller history signalbox
 
-.PHONY: up down test check lint generate lock clean
+.PHONY: up down test kueue check lint generate lock clean
 
 up: $(STAMP)
 	$(BIN)/signalbox up
@@ -19,6 +19,10 @@ down: $(STAMP)
 test: check
 	$(BIN)/pytest -n $(WORKERS) -m "not site"
 	$(BIN)/pytest -m site
+
+# Not part of `test`: Kueue's build takes minutes.
+kueue: $(STAMP)
+	$(BIN)/pytest -s tests/e2e/kueue/real.py
 
 check: $(STAMP) lint
 	$(BIN)/signalbox manifests generate --check
