@@ -7,7 +7,7 @@ literal defaults are the webhook's too, since the API server would fill them bef
 from typing import Any
 
 from schemas.kinds import JobKind
-from schemas.loader import job_schema
+from schemas.loader import POLICY_FILE, job_schema, resolved
 
 JSON = dict[str, Any]
 
@@ -24,37 +24,51 @@ PROTOCOL = "protocol"
 
 def crd(kind: JobKind) -> JSON:
     """The CustomResourceDefinition of a kind, ready to apply client-side and server-side."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{kind.group}"},
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": kind.plural,
-                "singular": kind.singular,
-                "shortNames": list(kind.short_names),
-                "categories": ["all"],
-            },
-            "versions": [_version(kind)],
-        },
+    names = {
+        "kind": kind.kind,
+        "listKind": f"{kind.kind}List",
+        "plural": kind.plural,
+        "singular": kind.singular,
+        "shortNames": list(kind.short_names),
+        "categories": ["all"],
     }
-
-
-def _version(kind: JobKind) -> JSON:
     subresources: JSON = {"status": {}}
     if scale := _scale(kind):
         subresources["scale"] = scale
+    version = _version(kind.version, job_schema(kind), subresources, _columns())
+    return _definition(kind.group, "Namespaced", names, version)
+
+
+def policy_crd() -> JSON:
+    """The CustomResourceDefinition of TrainingPolicy."""
+    names = {
+        "kind": "TrainingPolicy",
+        "listKind": "TrainingPolicyList",
+        "plural": "trainingpolicies",
+        "singular": "trainingpolicy",
+        "shortNames": ["tpol"],
+    }
+    version = _version("v1", resolved(POLICY_FILE), {"status": {}}, POLICY_COLUMNS)
+    return _definition("signalbox.dev", "Cluster", names, version)
+
+
+def _definition(group: str, scope: str, names: JSON, version: JSON) -> JSON:
     return {
-        "name": kind.version,
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+    }
+
+
+def _version(name: str, schema: JSON, subresources: JSON, columns: list[JSON]) -> JSON:
+    return {
+        "name": name,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": structural(job_schema(kind))},
+        "schema": {"openAPIV3Schema": structural(schema)},
         "subresources": subresources,
-        "additionalPrinterColumns": _columns(),
+        "additionalPrinterColumns": columns,
     }
 
 
@@ -76,6 +90,18 @@ def _columns() -> list[JSON]:
         {"name": "Restarts", "type": "integer", "jsonPath": ".status.restarts"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
+
+
+POLICY_COLUMNS: list[JSON] = [
+    {"name": "Priority", "type": "integer", "jsonPath": ".spec.priority"},
+    {"name": "Enforcement", "type": "string", "jsonPath": ".spec.enforcement"},
+    {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
+    {"name": "Matched", "type": "integer", "jsonPath": ".status.matched"},
+    {"name": "Denied", "type": "integer", "jsonPath": ".status.denied"},
+    {"name": "Warned", "type": "integer", "jsonPath": ".status.warned"},
+    {"name": "Defaulted", "type": "integer", "jsonPath": ".status.defaulted"},
+    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+]
 
 
 def structural(schema: Any, name: str = "") -> JSON:

@@ -14,6 +14,7 @@ JSON = dict[str, Any]
 
 # A rule asks for these, and names the container that is missing however much of its path is missing.
 RULED = frozenset({"template", "containers"})
+POLICY_FILE = "trainingpolicy.json"
 UNSET_MARK = "x-signalbox-empty-is-unset"
 LIMITS_MARK = "x-signalbox-limits"
 """Beside a ``$ref``: the file whose keywords are laid over it for validation, and for nothing else."""
@@ -40,6 +41,12 @@ def job_schema(kind: JobKind) -> JSON:
 
 
 @cache
+def policy_validator() -> jsonschema_rs.Draft202012Validator:
+    """A compiled validator of a whole TrainingPolicy, made once per process."""
+    return jsonschema_rs.Draft202012Validator(_strict(resolved(POLICY_FILE)))
+
+
+@cache
 def validator(kind: JobKind) -> jsonschema_rs.Draft202012Validator:
     """A compiled validator of a whole job of ``kind``, made once per process."""
     return jsonschema_rs.Draft202012Validator(strict(kind))
@@ -47,7 +54,11 @@ def validator(kind: JobKind) -> jsonschema_rs.Draft202012Validator:
 
 def strict(kind: JobKind) -> JSON:
     """What the validator checks: the schema without status, null allowed where a field may be absent."""
-    spec = _nullable(_checked({"properties": {"spec": job_schema(kind)["properties"]["spec"]}}))
+    return _strict(job_schema(kind))
+
+
+def _strict(schema: JSON) -> JSON:
+    spec = _nullable(_checked({"properties": {"spec": schema["properties"]["spec"]}}))
     return {"type": "object", **spec}
 
 

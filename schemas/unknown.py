@@ -14,7 +14,7 @@ import jsonschema_rs
 from schemas import faults
 from schemas.faults import Fault
 from schemas.kinds import JobKind
-from schemas.loader import job_schema, resolved
+from schemas.loader import POLICY_FILE, job_schema, resolved
 
 JSON = dict[str, Any]
 Segments = tuple[str | int, ...]
@@ -30,6 +30,11 @@ MOST_NAMES = 6
 def unknown_fields(kind: JobKind, job: Any) -> Iterator[Fault]:
     """A fault for each field of ``job`` that neither Kubernetes nor the kind's schema knows, in the job's order."""
     return iter(()) if _is_known(kind, job) else _search(object_schema(kind), job, ())
+
+
+def unknown_in(schema: Mapping[str, Any], value: Any) -> Iterator[Fault]:
+    """A fault for each field of ``value`` that ``schema`` does not know."""
+    return _search(schema, value, ())
 
 
 def _is_known(kind: JobKind, job: Any) -> bool:
@@ -60,7 +65,17 @@ def _closed(schema: Mapping[str, Any]) -> JSON:
 @cache
 def object_schema(kind: JobKind) -> JSON:
     """The schema of a whole object of ``kind``: what its CRD leaves to the API server included."""
-    parts = job_schema(kind)["properties"]
+    return _object(job_schema(kind))
+
+
+@cache
+def policy_schema() -> JSON:
+    """The schema of a whole TrainingPolicy."""
+    return _object(resolved(POLICY_FILE))
+
+
+def _object(schema: JSON) -> JSON:
+    parts = schema["properties"]
     metadata = resolved("podtemplate.json")["properties"]["metadata"]
     known = {**metadata["properties"], **dict.fromkeys(SERVER_META, OPEN)}
     return {"properties": {"apiVersion": OPEN, "kind": OPEN, "metadata": {"properties": known}, **parts}}

@@ -6,6 +6,8 @@ Pure and total: any JSON gives a list of faults. The words are ours whichever li
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import jsonschema_rs
+
 from schemas import conditions, faults, loader
 from schemas.faults import Fault
 from schemas.job import Job, mapping, sequence
@@ -78,9 +80,13 @@ def _identity(fault: Fault) -> tuple[str, str, str]:
 
 def schema_faults(job: Job) -> Iterator[Fault]:
     """What the kind's JSON Schema finds, in our words."""
-    validator = loader.validator(job.kind)
+    return faults_by(loader.validator(job.kind), job.raw)
+
+
+def faults_by(validator: jsonschema_rs.Draft202012Validator, raw: Any) -> Iterator[Fault]:
+    """What a compiled schema finds in an object, in our words."""
     try:
-        errors = [] if validator.is_valid(job.raw) else list(validator.iter_errors(job.raw))
+        errors = [] if validator.is_valid(raw) else list(validator.iter_errors(raw))
     except ValueError:  # the library's limit is 255 levels: no pod template comes near
         yield Fault("spec", "must be nested less deeply")
         return

@@ -88,6 +88,8 @@ def generated() -> Iterator[tuple[Path, bytes]]:
     for kind in KINDS:
         yield Path("deploy/crds") / f"{kind.kind.lower()}.yaml", as_lines(crd.crd(kind))
         yield Path("docs/reference") / f"{kind.kind.lower()}.md", reference.kind_page(kind).encode()
+    yield Path("deploy/crds/trainingpolicy.yaml"), as_lines(crd.policy_crd())
+    yield Path("docs/reference/trainingpolicy.md"), reference.policy_page().encode()
     yield Path("docs/reference/rules.md"), reference.rules_page().encode()
     yield Path("docs/reference/metrics.md"), metrics_page().encode()
 

@@ -14,6 +14,7 @@ JSON = dict[str, Any]
 
 MOVED = "x-signalbox-moved-to"
 POD_TEMPLATE = "template"
+CORE_FIELDS = ("tolerations", "imagePullSecrets", "env")
 MUTABLE = {".".join(path) for path in ALWAYS_MUTABLE}
 NEVER_CHANGES = ".".join(MANAGER)
 
@@ -44,6 +45,43 @@ def kind_page(kind: JobKind) -> str:
             "",
         ]
     )
+
+
+def policy_page() -> str:
+    """The page of TrainingPolicy, Markdown."""
+    parts = loader.resolved(loader.POLICY_FILE)["properties"]
+    return "\n".join(
+        [
+            "# TrainingPolicy",
+            "",
+            "`signalbox.dev/v1`, cluster-scoped, `kubectl get trainingpolicies` (tpol). How to use it: [policies](../policies.md).",
+            "",
+            "## spec",
+            "",
+            "| field | type | allowed | meaning |",
+            "|---|---|---|---|",
+            *(f"| `{at}` | {_type(one)} | {_allowed(one)} | {_meaning(one)} |" for at, one in _every(parts["spec"])),
+            "",
+            "## status",
+            "",
+            "| field | type | meaning |",
+            "|---|---|---|",
+            *(f"| `{at}` | {_type(one)} | {_meaning(one)} |" for at, one in _every(parts["status"])),
+            "",
+        ]
+    )
+
+
+def _every(schema: JSON, at: str = "") -> Iterator[tuple[str, JSON]]:
+    """Every field below ``schema``; Kubernetes' own types are not opened."""
+    for name, inner in schema.get("properties", {}).items():
+        path = f"{at}.{name}" if at else name
+        yield path, inner
+        if name not in CORE_FIELDS:
+            yield from _every(inner, path)
+            yield from _every(inner.get("items", {}), f"{path}[]")
+        if isinstance(inner.get("additionalProperties"), dict):
+            yield from _every(inner["additionalProperties"], f"{path}.<key>")
 
 
 def rules_page() -> str:

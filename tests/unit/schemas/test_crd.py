@@ -64,3 +64,11 @@ def test_crds_are_small(kind):
     content = (ROOT / "deploy" / "crds" / f"{kind.kind.lower()}.yaml").read_bytes()
     assert len(content) <= LARGEST
     assert orjson.loads(content) == crd.crd(kind)
+
+
+def test_policies_are_cluster_wide_and_have_no_default():
+    found = crd.policy_crd()["spec"]
+    assert (found["scope"], found["names"]["shortNames"]) == ("Cluster", ["tpol"])
+    schema = found["versions"][0]["schema"]["openAPIV3Schema"]
+    assert not [at for at, node in nodes(schema) if "default" in node]
+    assert found["versions"][0]["subresources"] == {"status": {}}
