@@ -26,14 +26,14 @@ def local_configurations(url_base: str, ca_pem: bytes) -> list[dict[str, Any]]:
     bundle = base64.b64encode(ca_pem).decode()
     configurations = list(yaml.safe_load_all((deploy_dir() / CONFIGURATIONS_FILE).read_bytes()))
     for configuration in configurations:
+        configuration["webhooks"][0]["rules"] += _overlay_rules(configuration["kind"])
         for webhook in configuration["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
-            webhook["rules"] += _overlay_rules(configuration["kind"])
             webhook["clientConfig"] = {"url": url_base.rstrip("/") + path, "caBundle": bundle}
     return configurations
 
 
 def _overlay_rules(kind: str) -> list[dict[str, Any]]:
-    """What the overlays' JSON patches append to the rules of each webhook of a configuration of this kind."""
+    """What the overlays' JSON patches append to the rules of the first webhook of a configuration of this kind."""
     patches = (yaml.safe_load((deploy_dir() / file).read_bytes()) for file in RULES_FILES[kind])
     return [operation["value"] for patch in patches for operation in patch]

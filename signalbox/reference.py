@@ -54,7 +54,8 @@ def policy_page() -> str:
         [
             "# TrainingPolicy",
             "",
-            "`signalbox.dev/v1`, cluster-scoped, `kubectl get trainingpolicies` (tpol). How to use it: [policies](../policies.md).",
+            "`signalbox.dev/v1`, cluster-scoped, `kubectl get trainingpolicies` (tpol).",
+            "How to use it: [policies](../policies.md).",
             "",
             "## spec",
             "",

@@ -1,5 +1,6 @@
 """``signalbox webhook``: run the admission webhook. Imports no Kubernetes client: 2-3 s and 142 MB."""
 
+import atexit
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,15 @@ from webhook.settings import LOG_LEVELS, checked
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
+    from policy.model import PolicySet
+    from webhook.policies import Book
+
 FILE = click.Path(path_type=Path)
+DIRECTORY = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--bind", default="0.0.0.0:9443", metavar="HOST:PORT", help="Where to serve /mutate and /validate.")
+@click.option("--bind", default="0.0.0.0:9443", metavar="HOST:PORT", help="Where to serve reviews.")
 @click.option("--no-tls", is_flag=True, help="Plain HTTP, for development; only on a loopback address.")
 @click.option("--cert-file", type=FILE, help="PEM certificate; read again whenever it changes.")
 @click.option("--key-file", type=FILE, help="PEM private key of the certificate.")
@@ -27,9 +32,10 @@ FILE = click.Path(path_type=Path)
 @click.option("--metrics-bind", default="0.0.0.0:8080", metavar="HOST:PORT", help="Where to serve /metrics.")
 @click.option("--workers", type=int, default=2, help="Processes.")
 @click.option("--threads", type=int, default=8, help="Threads of each process.")
-@click.option("--kubeconfig", type=FILE, help="To read scaled jobs and the caBundle; not needed in a cluster.")
+@click.option("--kubeconfig", type=FILE, help="To read policies, scaled jobs, the caBundle; not needed in a cluster.")
+@click.option("--policy-dir", type=DIRECTORY, help="Policies in files, instead of those of the cluster.")
 @click.option("--log-level", default="info", metavar="|".join(LOG_LEVELS), help="What to log at least.")
-def webhook(kubeconfig: Path | None, **options: Any) -> None:
+def webhook(kubeconfig: Path | None, policy_dir: Path | None, **options: Any) -> None:
     """Serve the admission webhook until SIGTERM, then answer what is open and end.
 
     Every option can also be given in the environment, as SIGNALBOX_WEBHOOK_BIND and so on.
@@ -39,7 +45,7 @@ def webhook(kubeconfig: Path | None, **options: Any) -> None:
         connection = _connection(kubeconfig)
         from webhook.gunicorn import serve
 
-        serve(settings, partial(_application, settings.log_level, connection), kubeconfig)
+        serve(settings, partial(_application, settings.log_level, connection, _policies(policy_dir)), kubeconfig)
     except (SettingError, ConfigError) as error:
         raise click.UsageError(str(error)) from error
 
@@ -51,11 +57,37 @@ def _connection(kubeconfig: Path | None) -> Connection | None:
     return in_cluster() if is_in_cluster() else None
 
 
-def _application(log_level: str, connection: Connection | None) -> "WSGIApplication":
+def _policies(directory: Path | None) -> "PolicySet | None":
+    """Read before the workers start: a policy that is wrong stops the start."""
+    if directory is None:
+        return None
+    from signalbox.policy_files import read_policies
+
+    return read_policies([str(directory)])
+
+
+def _application(
+    log_level: str, connection: Connection | None, policies: "PolicySet | None" = None
+) -> "WSGIApplication":
     """The app, imported in each worker: the master stays small and starts at once."""
     from signalbox.logs import configure
     from webhook.app import create_app
     from webhook.jobs import reader
 
     configure(log_level)
-    return create_app(reader(connection) if connection else None)
+    return create_app(reader(connection) if connection else None, _book(connection, policies))
+
+
+def _book(connection: Connection | None, policies: "PolicySet | None") -> "Book | None":
+    from datetime import UTC, datetime
+
+    from webhook.policies import Bound, Watched
+
+    if policies is not None:
+        return Bound(policies, lambda: datetime.now(UTC))
+    if connection is None:
+        return None
+    book = Watched(connection)
+    book.start()
+    atexit.register(book.stop)
+    return book

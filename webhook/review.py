@@ -7,9 +7,11 @@ from typing import Any
 
 import orjson
 
+from policy.defaults import Applied
+from policy.verdicts import Judgement, annotations
 from schemas import faults, kinds
 from schemas.faults import Fault
-from schemas.job import mapping, text
+from schemas.job import mapping, sequence, text
 from schemas.kinds import JobKind
 
 JSON = dict[str, Any]
@@ -17,6 +19,7 @@ JSON = dict[str, Any]
 API_VERSION = "admission.k8s.io/v1"
 JUDGED = ("CREATE", "UPDATE")
 SCALE = "scale"
+NO_JUDGEMENT = Judgement()
 
 
 class NotAReview(ValueError):  # noqa: N818 - it reads as what it says
@@ -38,6 +41,8 @@ class Review:
     object: Any
     old: Any
     dry_run: bool
+    user: str = ""
+    groups: tuple[str, ...] = ()
 
     @property
     def passes_by(self) -> bool:
@@ -50,11 +55,16 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to a review: refused when there are faults, else patched by ``patch``."""
+    """The answer to a review: refused when there are faults, else patched by ``patch``.
+
+    ``judgement`` and ``applied`` are what policies had to do with it.
+    """
 
     faults: tuple[Fault, ...] = ()
     patch: tuple[JSON, ...] = ()
     warnings: tuple[str, ...] = ()
+    judgement: Judgement = NO_JUDGEMENT
+    applied: tuple[Applied, ...] = ()
 
     @property
     def allowed(self) -> bool:
@@ -92,6 +102,8 @@ def _review(request: Mapping[str, Any]) -> Review:
         object=request.get("object"),
         old=request.get("oldObject"),
         dry_run=request.get("dryRun") is True,
+        user=text(mapping(request.get("userInfo")).get("username")),
+        groups=tuple(filter(None, map(text, sequence(mapping(request.get("userInfo")).get("groups"))))),
     )
 
 
@@ -105,6 +117,8 @@ def answer(review: Review, verdict: Verdict) -> bytes:
         response["patch"] = base64.b64encode(orjson.dumps(list(verdict.patch))).decode()
     if verdict.warnings:
         response["warnings"] = list(verdict.warnings)
+    if told := annotations(verdict.applied, verdict.judgement):
+        response["auditAnnotations"] = told
     return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
 
 

@@ -11,7 +11,10 @@ from schemas.defaults import default
 from schemas.faults import INVALID, NOTHING, TYPE_INVALID, Fault
 from schemas.job import INT32, Job, integer, mapping
 from schemas.kinds import JobKind
+from webhook import governed
+from webhook.governed import FREE, NOT_LOADED, Ground
 from webhook.review import Review, Verdict
+from webhook.validate import with_judgement
 
 JSON = dict[str, Any]
 Fetch = Callable[[JobKind, str, str], JSON]
@@ -25,8 +28,8 @@ class Unreadable(Exception):  # noqa: N818 - it reads as what it says
     """The job could not be read in time; the text says why."""
 
 
-def judge(review: Review, fetch: Fetch | None) -> Verdict:
-    """Refuses a number that the job's own validation would refuse; a job that cannot be read is refused too."""
+def judge(review: Review, fetch: Fetch | None, ground: Ground = FREE) -> Verdict:
+    """Refuses a number that the job's own validation or a policy would refuse, and any for a job that is unreadable."""
     if review.kind is None or review.operation not in ("CREATE", "UPDATE"):
         return ALLOWED
     wanted = mapping(mapping(review.object).get("spec")).get("replicas", 0)
@@ -40,7 +43,7 @@ def judge(review: Review, fetch: Fetch | None) -> Verdict:
         return Verdict(
             faults=(Fault("spec.replicas", f"must be checked, and the job cannot be read: {error}", wanted),)
         )
-    return scaled(review.kind, stored, int(wanted))
+    return scaled(review, review.kind, stored, int(wanted), ground)
 
 
 def number_fault(wanted: Any) -> Fault | None:
@@ -51,7 +54,7 @@ def number_fault(wanted: Any) -> Fault | None:
     return None if 0 <= number <= INT32 else Fault("spec.replicas", f"must be an integer from 0 to {INT32}", wanted)
 
 
-def scaled(kind: JobKind, stored: JSON, replicas: int) -> Verdict:
+def scaled(review: Review, kind: JobKind, stored: JSON, replicas: int, ground: Ground) -> Verdict:
     """The stored job's faults once its Workers number ``replicas``; those it has already are not reported."""
     old = Job(kind, default(kind, stored))
     if old.replica(SCALED) is None:
@@ -60,8 +63,11 @@ def scaled(kind: JobKind, stored: JSON, replicas: int) -> Verdict:
             old.path(kind.spec_key, SCALED), f"must be one of the job's types to be scaled: {types}", NOTHING, INVALID
         )
         return Verdict(faults=(fault,))
-    new = Job(kind, with_replicas(kind, old.raw, replicas))
-    return Verdict(faults=tuple(validation.check(new, old)))
+    new = with_replicas(kind, old.raw, replicas)
+    verdict = Verdict(faults=tuple(validation.check(Job(kind, new), old)))
+    if not ground.loaded:
+        return Verdict(faults=(*verdict.faults, NOT_LOADED))
+    return with_judgement(verdict, governed.judged(review, kind, ground, new, dict(old.raw)))
 
 
 def with_replicas(kind: JobKind, job: Mapping[str, Any], replicas: int) -> JSON:

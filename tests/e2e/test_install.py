@@ -59,9 +59,9 @@ def test_up_into_an_existing_cluster(signalbox, cluster, kubectl):
             "mutatingwebhookconfiguration/signalbox-mutating",
             "validatingwebhookconfiguration/signalbox-validating",
         ):
-            [webhook] = json.loads(kubectl("get", name, "-o", "json").stdout)["webhooks"]
-            assert webhook["clientConfig"]["service"]["namespace"] == SYSTEM
-            assert webhook["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+            for webhook in json.loads(kubectl("get", name, "-o", "json").stdout)["webhooks"]:
+                assert webhook["clientConfig"]["service"]["namespace"] == SYSTEM
+                assert webhook["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
         # the service accounts can do what their processes do, and no more
         for account, verb, resource, answer in (
             ("controller", "create", "pods", "yes"),

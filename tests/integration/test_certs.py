@@ -236,8 +236,8 @@ def stopped_webhook(kube, namespace, job):
     paths = []
     for body in local_configurations(f"https://127.0.0.1:{port}", run(kube).ca_pem):
         body["metadata"]["name"] += f"-{namespace}"
-        [webhook] = body["webhooks"]
-        webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+        body["webhooks"] = body["webhooks"][:1]  # not the one for policies, which are no namespace's
+        body["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
         kube.create(COLLECTIONS[body["kind"]].path(), body)
         paths.append(COLLECTIONS[body["kind"]].path(name=body["metadata"]["name"]))
     yield

@@ -44,8 +44,8 @@ def configuration(request, objects):
 
 @pytest.fixture
 def webhook(configuration):
-    [webhook] = configuration["webhooks"]
-    return webhook
+    """The one for jobs; the other, for policies, has a test of its own."""
+    return configuration["webhooks"][0]
 
 
 def pod_specs(objects):
@@ -102,11 +102,27 @@ def test_webhooks_allow_dry_run(webhook):
 
 
 def test_defaulting_may_fail_and_validation_may_not(objects):
-    [mutating] = objects["MutatingWebhookConfiguration", "signalbox-mutating"]["webhooks"]
-    [validating] = objects["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
+    [mutating, *_] = objects["MutatingWebhookConfiguration", "signalbox-mutating"]["webhooks"]
+    [validating, *_] = objects["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
     assert (mutating["failurePolicy"], mutating["timeoutSeconds"]) == ("Ignore", 2)
     assert (validating["failurePolicy"], validating["timeoutSeconds"]) == ("Fail", 3)
     assert mutating["reinvocationPolicy"] == "IfNeeded"
+
+
+def test_policies_are_checked_by_a_webhook_that_matches_nothing_else(objects):
+    [_, webhook] = objects["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
+    [rule] = webhook["rules"]
+    assert (rule["resources"], rule["scope"]) == (["trainingpolicies"], "Cluster")
+    assert (webhook["failurePolicy"], webhook["timeoutSeconds"], webhook["sideEffects"]) == ("Fail", 3, "None")
+    assert [one["expression"] for one in webhook["matchConditions"]] == ["!has(object.metadata.deletionTimestamp)"]
+
+
+def test_webhook_and_controller_may_read_policies_and_write_their_status(objects):
+    for account, read in (("webhook", {"get", "list", "watch"}), ("controller", {"list", "watch"})):
+        granted = allowed(objects["ClusterRole", f"signalbox-{account}"])
+        assert {verb for _, resource, verb in granted if resource == "trainingpolicies"} == read
+        assert {verb for _, resource, verb in granted if resource == "trainingpolicies/status"} == {"patch"}
+        assert {verb for _, resource, verb in granted if resource == "namespaces"} == read
 
 
 def test_webhooks_call_a_service_that_selects_the_webhook(objects, webhook):
@@ -134,7 +150,8 @@ def test_controller_may_work_on_every_kind_and_no_other(objects, expected):
     """Finalizers of every kind, or OwnerReferencesPermissionEnforcement refuses the pods (kubeflow/trainer#1552)."""
     roles = (bound(objects, each) for (kind, _), each in objects.items() if kind == "ClusterRoleBinding")
     granted = {entry for name, role in roles if name == "signalbox-controller" for entry in allowed(role)}
-    assert {entry for entry in granted if entry[0] in {kind.group for kind in KINDS}} == {
+    jobs = {entry for entry in granted if not entry[1].startswith("trainingpolicies")}
+    assert {entry for entry in jobs if entry[0] in {kind.group for kind in KINDS}} == {
         (group, resource, verb)
         for group, _, plural in expected
         for resource, verbs in (
@@ -232,10 +249,10 @@ def test_local_configurations_differ_only_in_whom_they_call(objects):
     """A local cluster has every kind."""
     for found in local_configurations("https://127.0.0.1:9443/", b"ca"):
         shipped = objects[found["kind"], found["metadata"]["name"]]
-        [webhook], [original] = found["webhooks"], shipped["webhooks"]
-        path = original["clientConfig"]["service"]["path"]
-        assert webhook.pop("clientConfig") == {"url": f"https://127.0.0.1:9443{path}", "caBundle": "Y2E="}
-        assert webhook == {name: value for name, value in original.items() if name != "clientConfig"}
+        for webhook, original in zip(found["webhooks"], shipped["webhooks"], strict=True):
+            path = original["clientConfig"]["service"]["path"]
+            assert webhook.pop("clientConfig") == {"url": f"https://127.0.0.1:9443{path}", "caBundle": "Y2E="}
+            assert webhook == {name: value for name, value in original.items() if name != "clientConfig"}
 
 
 @pytest.fixture(scope="module")
