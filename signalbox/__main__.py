@@ -8,6 +8,7 @@ COMMANDS = {
     "check": "signalbox.run_check:check",
     "default": "signalbox.run_default:default",
     "explain": "signalbox.run_explain:explain",
+    "policy": "signalbox.run_policy:policy",
     "up": "signalbox.local.commands:up",
     "down": "signalbox.local.commands:down",
     "status": "signalbox.local.commands:status",

@@ -48,14 +48,22 @@ class Book(Protocol):
 
 
 class Bound:
-    """A book that does not change: policies that were read when the webhook started, namespaces without labels."""
+    """A book that does not change: policies that were read when the webhook started.
 
-    def __init__(self, policies: PolicySet, now: Callable[[], datetime]) -> None:
+    All namespaces have the same ``labels``, since there is no cluster to ask; each has its name as the API server's
+    label says it.
+    """
+
+    def __init__(
+        self, policies: PolicySet, now: Callable[[], datetime], labels: Mapping[str, str] | None = None
+    ) -> None:
         self._policies = policies
         self._now = now
+        self._labels = labels or {}
 
-    def ground(self, review: Review) -> Ground:  # noqa: ARG002
-        return Ground(self._policies, {}, self._now(), _limit())
+    def ground(self, review: Review) -> Ground:
+        labels = {"kubernetes.io/metadata.name": review.namespace, **self._labels}
+        return Ground(self._policies, labels, self._now(), _limit())
 
     def add(self, counts: Counts) -> None: ...
 
