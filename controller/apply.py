@@ -14,7 +14,7 @@ from controller import extras
 from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Update
 from kube import errors
 from kube.raw import RawKube
-from kube.resources import EVENTS, PODS, SERVICES, Resource
+from kube.resources import EVENTS, PODS, SERVICES, TRAINING_POLICIES, Resource
 from kube.store import owner_uid
 from schemas import names, times
 from schemas.job import Job, mapping, sequence
@@ -46,6 +46,14 @@ class Port:
     saw_child: Callable[[str, JSON], None]
     """Takes the resource as actions call it, and the child as the server answered it: reads after it see the write."""
     saw_event: Callable[[Mapping[str, Any]], None]
+
+
+def policy_status(kube: RawKube, stored: Mapping[str, Any], changed: JSON) -> JSON:
+    """Changes fields of a policy's status; Conflict when it was changed meanwhile. The policy as it is then."""
+    metadata = mapping(stored.get("metadata"))
+    body = {"metadata": {"resourceVersion": metadata.get("resourceVersion")}, "status": changed}
+    path = TRAINING_POLICIES.path(name=metadata.get("name"), subresource="status")
+    return kube.patch(path, body, kind="merge")
 
 
 def actions(port: Port, job: Job, resource: Resource, wanted: Iterable[Action]) -> Obstacle | None:

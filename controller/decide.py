@@ -6,13 +6,15 @@ later decision that rests on the stored status alone. A crash between the two lo
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from controller import children, endings, restart, status, success
 from controller.course import Course
 from controller.plan import Plan, Snapshot
 from schemas.kinds import JobKind
 
+HELD_LOOK = timedelta(seconds=30)
+"""A job that waits is looked at when a place becomes free, and this often in any case."""
 Policy = Callable[[Course, datetime], Course]
 
 
@@ -26,6 +28,13 @@ def invalid(course: Course, now: datetime) -> Course:  # noqa: ARG001
     return course.settle() if course.seen.faults and not course.pods else course
 
 
+def held(course: Course, now: datetime) -> Course:
+    """A job that a policy holds back has not started yet: it waits without children, and its deadline does not run."""
+    if not course.seen.held or course.stored.start is not None or course.pods:
+        return course
+    return course.knowing(held=course.seen.held).wakes(now + HELD_LOOK).settle()
+
+
 POLICIES: tuple[Policy, ...] = (
     foreign,
     endings.ended,
@@ -33,6 +42,7 @@ POLICIES: tuple[Policy, ...] = (
     success.succeeded,
     endings.suspended,
     invalid,
+    held,
     endings.started,
     endings.expired,
     restart.failed,

@@ -9,11 +9,12 @@ from typing import Any
 
 import structlog
 
-from controller import apply, extras, metrics, pods
+from controller import apply, extras, metrics, pods, running
 from controller.apply import LEAVING, Port, Stop
 from controller.clock import Clock
 from controller.coexistence import Coexistence
 from controller.decide import decide
+from controller.governor import Governor
 from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan, Update
 from controller.progress import progress
 from controller.serving import Serving
@@ -82,7 +83,8 @@ class Loop:
         self.jobs = {kind: Store() for kind in self.kinds}
         self.pods, self.services = Store(), Store()
         self.extras = {sort.key: Store() for sort in extras.sorts(self.kinds, self.settings)}
-        self.reader = Reader(self.pods, self.services, self.extras, self.settings)
+        self.governor = Governor(self.kube, self.jobs, self.recorder, self.clock, self.settings.policy_scan)
+        self.reader = Reader(self.pods, self.services, self.extras, self.settings, held=self.governor.held)
         self.port = Port(self.kube, self.saw_child, self.recorder.saw_event)
         self.acting = False
         """Whether this process leads: a standby keeps its stores and its queue, and writes and records nothing."""
@@ -137,6 +139,19 @@ class Loop:
         if self.acting:
             (self.recorder.lost_job if change == "DELETED" else self.recorder.saw_job)(job)
         self.queue.add(_key(kind, job))
+        if change == "DELETED" or not running.occupies(Job(kind, job)):
+            self.governor.places.leave(_uid(job))
+            self._wake_waiting(text(mapping(job.get("metadata")).get("namespace")))
+
+    def on_policy(self) -> None:
+        """A policy was added, changed or removed: whoever waits is looked at."""
+        self.governor.changed()
+        self._wake_waiting(None)
+
+    def _wake_waiting(self, namespace: str | None) -> None:
+        """Jobs that a policy holds back, in one namespace or all, the oldest first."""
+        for kind, job in self.governor.places.waiting(namespace):
+            self.queue.add(_key(kind, job))
 
     def on_child(self, change: str, child: JSON, resource: Resource) -> None:
         """A pod or another child changed: the job that controls it is looked at."""

@@ -39,6 +39,7 @@ UNSAVED = Counter("signalbox_history_unsaved_total", "Jobs deleted by TTL before
 HISTORY_WAITING = Gauge("signalbox_history_waiting_rows", "Rows that wait to be written to the history")
 HISTORY_LAG = Gauge("signalbox_history_lag_seconds", "How long the oldest row has waited to be written to the history")
 HISTORY_DROPPED = Gauge("signalbox_history_dropped_rows", "Rows that the history has given up since the start")
+VIOLATING = Gauge("signalbox_policy_violating_jobs", "Stored jobs that break a policy", ["policy"])
 DEPTH = Gauge("signalbox_queue_depth", "Jobs waiting for a reconcile")
 LEADER = Gauge("signalbox_is_leader", "1 while this controller acts, 0 while it stands by")
 SERVED = Gauge(

@@ -98,6 +98,7 @@ class Snapshot:
 
     ``job`` carries the built-in defaults. ``faults`` is what validation says of it (a stored job may be invalid when
     the webhook was bypassed). ``tried`` is true once this reconcile's creates were sent, ``obstacle`` what met them.
+    ``held`` is why a policy lets the job wait although nothing else does.
     """
 
     job: JSON
@@ -106,6 +107,7 @@ class Snapshot:
     faults: tuple[str, ...] = ()
     tried: bool = False
     obstacle: Obstacle | None = None
+    held: str = ""
     extras: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
     """Children that are neither pods nor Services, by the resource that actions call them."""
     settings: Settings = DEFAULTS

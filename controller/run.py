@@ -12,8 +12,8 @@ from controller.apply import RESOURCES
 from controller.coexistence import LOOK_SECONDS
 from controller.loop import Loop, resource_of
 from kube.raw import RawKube
-from kube.reflector import Reflector
-from kube.resources import PODS, SERVICES, Resource
+from kube.reflector import OnChange, Reflector
+from kube.resources import NAMESPACES, PODS, SERVICES, TRAINING_POLICIES, Resource
 from kube.store import Store
 from schemas import names
 from schemas.kinds import JobKind
@@ -42,11 +42,16 @@ class Run:
         self._job_reflectors = {kind: self._of_jobs(kind) for kind in loop.kinds}
         self._child_reflectors = [self._of_children(PODS, loop.pods), self._of_children(SERVICES, loop.services)]
         self._extra_reflectors = {key: self._of_children(RESOURCES[key], store) for key, store in loop.extras.items()}
+        self._policy_reflectors = [
+            self._of_cluster(TRAINING_POLICIES, loop.governor.policies, lambda *_: loop.on_policy()),
+            self._of_cluster(NAMESPACES, loop.governor.namespaces, lambda *_: None),
+        ]
         self._workers = [threading.Thread(target=loop.work, name=f"worker-{n}") for n in range(loop.settings.workers)]
 
     @property
     def reflectors(self) -> list[Reflector]:
-        return [*self._job_reflectors.values(), *self._child_reflectors, *self._extra_reflectors.values()]
+        children = [*self._child_reflectors, *self._extra_reflectors.values()]
+        return [*self._job_reflectors.values(), *children, *self._policy_reflectors]
 
     def start(self) -> None:
         """Children are listed before any job is decided about, so that a restart never creates one twice."""
@@ -61,6 +66,8 @@ class Run:
         for worker in self._workers:
             worker.start()
         threading.Thread(target=self._resync, daemon=True).start()
+        over = self._loop.governor.watch_over
+        threading.Thread(target=over, args=(self._stop, lambda: self._loop.acting), daemon=True).start()
         looks = (self._stop, self._loop.settings.crd_interval)
         threading.Thread(target=self._loop.serving.run, args=looks, daemon=True).start()
         jobs = sum(map(len, self._loop.jobs.values()))
@@ -92,7 +99,8 @@ class Run:
     def is_ready(self) -> bool:
         """Whether pods, Services, and every kind and extra child that can be had are listed."""
         children = all(reflector.synced.is_set() for reflector in self._child_reflectors)
-        optional = (*self._job_reflectors.values(), *self._extra_reflectors.values())
+        extras = self._extra_reflectors.values()
+        optional = (*self._job_reflectors.values(), *extras, *self._policy_reflectors)
         return children and all(self._is_ready(reflector) for reflector in optional)
 
     @property
@@ -122,6 +130,10 @@ class Run:
     def _of_jobs(self, kind: JobKind) -> Reflector:
         resource = resource_of(kind)
         return self._reflector(resource, self._loop.jobs[kind], "", partial(self._loop.on_job, kind))
+
+    def _of_cluster(self, resource: Resource, store: Store, changed: OnChange) -> Reflector:
+        """A resource that is no namespace's; a controller that may not read it does without policies."""
+        return Reflector(self._loop.kube, resource.path(), store, on_change=changed)
 
     def _of_children(self, resource: Resource, store: Store) -> Reflector:
         """Only what carries our label is watched: other people's pods cost nothing (knative/serving#10098)."""

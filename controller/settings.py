@@ -19,6 +19,8 @@ class Settings:
     """Seconds after its grace period at which a pod that does not go is force-deleted; None for never."""
     crd_interval: float = 20.0
     """Seconds between two looks at the installed CRDs."""
+    policy_scan: float = 600.0
+    """Seconds between two looks at all stored jobs for what breaks a policy."""
     resync: float = 600.0
     """Seconds after which an untouched job is looked at again."""
     gang_scheduler: str = "none"

@@ -1,6 +1,6 @@
 """Reads one job and its children from the stores, with the defaults and faults that the webhook would have given."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,7 +55,11 @@ class Reader:
         services: Store,
         extras: Mapping[str, Store] = NOTHING,
         settings: Settings = DEFAULTS,
+        *,
+        held: Callable[[JobKind, JSON], str] = lambda *_: "",
     ) -> None:
+        """``held`` says why a policy lets a job wait."""
+        self._held = held
         self._pods = pods
         self._services = services
         self._extras = extras
@@ -68,8 +72,9 @@ class Reader:
         checked = self._check(kind, uid, job)
         pods_held = tuple(self._pods.owned_by(uid))
         checked.views.keep(pods_held)
+        filled = {**job, "spec": checked.spec}
         return Snapshot(
-            job={**job, "spec": checked.spec},
+            job=filled,
             pods=pods_held,
             services=tuple(self._services.owned_by(uid)),
             extras={key: tuple(store.owned_by(uid)) for key, store in self._extras.items()},
@@ -78,6 +83,7 @@ class Reader:
             tried=tried,
             obstacle=obstacle,
             read_pod=checked.views.of,
+            held=self._held(kind, filled),
         )
 
     def forget(self, uid: str) -> None:

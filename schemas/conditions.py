@@ -23,6 +23,7 @@ RUNNING = "Running"
 TERMINAL = (SUCCEEDED, FAILED)
 
 JOB_SUSPENDING = "JobSuspending"
+MAX_RUNNING_JOBS = "MaxRunningJobs"
 JOB_RESUMED = "JobResumed"
 NODE_LOST = "NodeLost"
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
@@ -47,6 +48,8 @@ class Facts:
     has_children: bool = False
     replacing: str = ""
     """Which pod is being replaced and why; empty when none is."""
+    held: str = ""
+    """Why a policy lets the job wait."""
     scaling: bool = False
     all_running: bool = False
     waiting: str = ""
@@ -72,6 +75,7 @@ STATES: tuple[State, ...] = (
     State(
         PENDING, lambda f: f.suspend, JOB_SUSPENDING, lambda _: "The job is being suspended: its children are leaving."
     ),
+    State(PENDING, lambda f: bool(f.held), MAX_RUNNING_JOBS, lambda f: f.held),
     State(RESTARTING, lambda f: bool(f.replacing), "JobRestarting", lambda f: f.replacing),
     State(SCALING, lambda f: f.scaling, "JobScaling", lambda _: "Pods are being added or removed."),
     State(RUNNING, lambda f: f.all_running, "JobRunning", lambda _: "Every pod is running or has succeeded."),

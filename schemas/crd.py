@@ -122,7 +122,7 @@ def shortcomings(kind: JobKind, installed: JSON) -> list[str]:
 
     Each entry is a phrase such as "status.restarts is dropped"; none means that the kind can be served.
     """
-    ours = _version(kind)
+    [ours] = crd(kind)["spec"]["versions"]
     versions = [item for item in installed.get("spec", {}).get("versions", []) if item.get("name") == kind.version]
     if not versions or not versions[0].get("served"):
         return [f"version {kind.version} is not served"]

@@ -28,7 +28,7 @@ class Admission:
     name: str
     kind: str
     operation: str
-    """CREATE, UPDATE or DELETE."""
+    """CREATE, UPDATE or DELETE; SCAN for a job that is stored and breaks a policy."""
     verdict: str
     """``allowed``, ``warned``, ``defaulted`` or ``refused``."""
     policy: str = ""

@@ -14,7 +14,7 @@ LONGEST_FUNCTION = 60
 PURE_MODULES = (
     *(f"controller/{name}.py" for name in (
         "build", "children", "course", "decide", "endings", "extras", "gang", "ledger", "mpi", "owned", "plan", "pods",
-        "progress", "restart", "settings", "status", "success")),
+        "progress", "restart", "scan", "settings", "status", "success")),
     *(f"webhook/{name}.py" for name in ("mutate", "review", "validate")),
     "certs/issue.py",
     "certs/plan.py",

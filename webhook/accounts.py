@@ -58,8 +58,8 @@ def _word(verdict: Verdict) -> str | None:
 
 def _policies(verdict: Verdict) -> list[str]:
     """Those that had a say, in order."""
-    said = [item.policy for item in (*verdict.judgement.violations, *verdict.applied)]
-    return list(dict.fromkeys(said))
+    said = [item.policy for item in verdict.judgement.violations]
+    return list(dict.fromkeys([*said, *(item.policy for item in verdict.applied)]))
 
 
 def _errors(verdict: Verdict) -> tuple[str, ...]:

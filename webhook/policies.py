@@ -6,7 +6,7 @@ The watches are ours, so no worker imports the Kubernetes client.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -18,10 +18,10 @@ from kube.raw import RawKube
 from kube.reflector import Reflector
 from kube.resources import NAMESPACES, TRAINING_POLICIES
 from kube.store import Store
-from policy.compile import compiled
+from policy.catalog import Catalog
 from policy.evaluate import IsLate
-from policy.model import Invalid, Policy, PolicySet
-from schemas.job import integer, mapping, text
+from policy.model import Invalid, PolicySet
+from schemas.job import integer, mapping
 from webhook.accounts import Counts
 from webhook.governed import Ground
 from webhook.review import Review
@@ -75,7 +75,8 @@ class Watched:
         self._kube = RawKube(connection)
         self._quick = RawKube(connection, timeout=NAMESPACE_SECONDS)
         self._policies, self._namespaces = Store(), Store()
-        self._compiled: dict[str, tuple[JSON, Policy | Invalid]] = {}
+        self._catalog = Catalog()
+        self._told: set[tuple[str, int]] = set()
         self._version = 0
         self._built = 0, PolicySet()
         self._lock = threading.Lock()
@@ -136,24 +137,18 @@ class Watched:
         if self._built[0] == version:
             return self._built[1]
         with self._lock:
-            values = self._policies.values()
-            found = [self._of(value) for value in values]
-            names = {text(mapping(value.get("metadata")).get("name")) for value in values}
-            self._compiled = {name: kept for name, kept in self._compiled.items() if name in names}
-            self._built = version, PolicySet(policy for policy in found if isinstance(policy, Policy))
-            return self._built[1]
+            contents = self._catalog.read(self._policies.values())
+            self._built = version, contents.policies
+        self._tell(contents.invalid)
+        return contents.policies
 
-    def _of(self, value: JSON) -> Policy | Invalid:
-        """Compiled once for each version of its spec. One that is invalid blocks no other."""
-        name = text(mapping(value.get("metadata")).get("name"))
-        known = self._compiled.get(name)
-        if known is not None and known[0] == value.get("spec"):
-            return known[1]
-        found = compiled(value)
-        if isinstance(found, Invalid):
-            log.warning("policy is invalid and not in force", policy=name, faults=[str(f) for f in found.faults])
-        self._compiled[name] = (mapping(value).get("spec") or {}, found)
-        return found
+    def _tell(self, invalid: Iterable[Invalid]) -> None:
+        """Each once; that it is not in force is said in its status by the controller."""
+        for item in invalid:
+            if (item.name, item.generation) in self._told:
+                continue
+            log.warning("policy is invalid and not in force", policy=item.name, faults=list(map(str, item.faults)))
+            self._told.add((item.name, item.generation))
 
     def _labels(self, namespace: str) -> Mapping[str, str] | None:
         """From the watch; of a namespace it does not know yet from the API server, which is asked once."""

@@ -21,7 +21,7 @@ class Server:
         self.error = error
         self.ended = threading.Event()
 
-    def pages(self, path, *, label_selector):
+    def pages(self, path, *, label_selector, field_selector):
         if any(plural in path for plural in self.refused):
             raise self.error
         yield Listing([], "1")
@@ -29,7 +29,7 @@ class Server:
     def get(self, path):
         raise errors.NotFound("no such CRD")
 
-    def watch(self, path, *, resource_version, label_selector, timeout_seconds):
+    def watch(self, path, *, resource_version, label_selector, field_selector, timeout_seconds):
         yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": "2"}})
         self.ended.wait(10)
 
