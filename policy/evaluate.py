@@ -39,16 +39,16 @@ class Filled:
 
 def filled(policies: PolicySet, request: Request) -> Filled:
     """The request's object with the defaults of every policy that is about it; higher priorities come first."""
-    value = request.object
+    value, job = request.object, request.job
     applied: tuple[Applied, ...] = ()
     old = Job(request.kind, request.old) if request.old is not None else None
     for policy in policies.candidates(request) if isinstance(value.get("spec"), dict) else ():
         if not policy.defaults or policy.holds(request) is not True:
             continue
-        found, new = defaults.fill(Job(request.kind, value), old, policy.defaults, policy.name)
-        if policy.defaults_mode == APPLY:
-            value = found if new else value
-        else:
+        found, new = defaults.fill(job, old, policy.defaults, policy.name)
+        if policy.defaults_mode == APPLY and new:
+            value, job = found, Job(request.kind, found)
+        elif new:
             new = tuple(replace(item, audit=True) for item in new)
         applied += new
     return Filled(value, applied)
@@ -59,10 +59,12 @@ def judged(policies: PolicySet, request: Request, now: datetime, is_late: IsLate
     about = [(policy, policy.holds(request)) for policy in policies.candidates(request)]
     matched = [policy for policy, holds in about if holds]
     unknown = [_unknown(policy) for policy, holds in about if holds is None and policy.failure_policy == FAIL]
-    found = [violation for policy in matched for violation in _violations(policy, request, now, is_late)]
+    values = _Values(request)
+    found = [violation for policy in matched for violation in _violations(policy, values, now, is_late)]
     before = request.as_it_was()
     if found and before is not None:
-        was = [old for policy in matched for old in _violations(policy, before, now, is_late)]
+        values = _Values(before)
+        was = [old for policy in matched for old in _violations(policy, values, now, is_late)]
         found = [item.known() if any(map(item.is_no_worse_than, was)) else item for item in found]
     return Judgement(
         matched=tuple(policy.name for policy in matched),
@@ -77,7 +79,23 @@ def _unknown(policy: Policy) -> Violation:
     return Violation(policy.name, policy.enforcement, LIMIT, "match", "metadata.namespace", must, failed=True)
 
 
-def _violations(policy: Policy, request: Request, now: datetime, is_late: IsLate) -> Iterator[Violation]:
+class _Values:
+    """What the expressions of all policies read of one request: shared, since the library converts it as they look."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._without_params: Any = None
+
+    def of(self, policy: Policy) -> Any:
+        if policy.params:
+            return expressions.activation(_values(policy, self.request))
+        if self._without_params is None:
+            self._without_params = expressions.activation(_values(policy, self.request))
+        return self._without_params
+
+
+def _violations(policy: Policy, shared: _Values, now: datetime, is_late: IsLate) -> Iterator[Violation]:
+    request = shared.request
     exempt = _exempt(policy, request, now)
     for name, check in policy.limits:
         if not exempt(name):
@@ -86,7 +104,7 @@ def _violations(policy: Policy, request: Request, now: datetime, is_late: IsLate
     rules = [rule for rule in policy.rules if not exempt(rule.name)]
     if not rules:
         return
-    values = expressions.activation(_values(policy, request))
+    values = shared.of(policy)
     for rule in rules:
         yield from _of_rule(policy, rule, request, values, is_late)
 

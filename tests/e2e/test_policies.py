@@ -142,3 +142,32 @@ def test_bad_policies_are_refused_with_the_place(signalbox, kubectl):
     bad["spec"] = {"limits": {"replicas": {"min": 3, "max": 2}}}
     refused = kubectl("apply", "-f", "-", stdin=json.dumps(bad), check=False)
     assert "spec.limits.replicas.min: must be at most max, 2 (got 3)" in refused.stderr
+
+
+def test_a_namespace_runs_one_job_at_a_time(signalbox, kubectl, namespace, job_manifest, until):
+    policy = {
+        "apiVersion": "signalbox.dev/v1",
+        "kind": "TrainingPolicy",
+        "metadata": {"name": f"one-{namespace}"},
+        "spec": {"match": {"namespaces": [namespace]}, "limits": {"maxRunningJobs": 1}},
+    }
+    kubectl("apply", "-f", "-", stdin=json.dumps(policy))
+    try:
+        until(lambda: status(kubectl, policy["metadata"]["name"]).get("conditions"))
+        [ready] = status(kubectl, policy["metadata"]["name"])["conditions"]
+        assert (ready["type"], ready["status"], ready["observedGeneration"]) == ("Ready", "True", 1)
+        for name in ("first", "second"):
+            kubectl(
+                "apply", "-n", namespace, "-f", "-", stdin=job_manifest(name, replicas={"Worker": 1}, run_time="600s")
+            )
+            until(lambda name=name: signalbox.state("trainingjob", name, namespace))
+        until(lambda: signalbox.state("trainingjob", "first", namespace) == "Running")
+        held = signalbox.get("trainingjob", "second", namespace)["status"]["conditions"][-1]
+        assert (held["type"], held["reason"]) == ("Pending", "MaxRunningJobs")
+        assert policy["metadata"]["name"] in held["message"]
+        assert list(signalbox.pods(namespace)) == ["first-worker-0"]
+        suspend = '{"spec":{"runPolicy":{"suspend":true}}}'
+        kubectl("patch", "trainingjob", "first", "-n", namespace, "--type=merge", "-p", suspend)
+        until(lambda: signalbox.state("trainingjob", "second", namespace) == "Running")
+    finally:
+        kubectl("delete", "tpol", policy["metadata"]["name"])
