@@ -27,6 +27,10 @@ class Circumstances:
     user: str = ""
     groups: tuple[str, ...] = ()
 
+    def ground(self, policies: PolicySet, namespace: str) -> Ground:
+        """What a submission to ``namespace`` is judged on."""
+        return Ground(policies, self.namespace_labels.get(namespace, {}), self.now)
+
 
 def review_of(kind: JobKind, job: JSON, given: Circumstances, old: JSON | None = None) -> Review:
     """The request that the API server would make of ``kubectl apply`` with this manifest."""
@@ -51,7 +55,7 @@ def review_of(kind: JobKind, job: JSON, given: Circumstances, old: JSON | None =
 def verdict_of(policies: PolicySet, kind: JobKind, job: JSON, given: Circumstances, old: JSON | None = None) -> Verdict:
     """What /mutate answers, which is what /validate says of its result as well."""
     review = review_of(kind, job, given, old)
-    return mutate(review, Ground(policies, given.namespace_labels.get(review.namespace, {}), given.now))
+    return mutate(review, given.ground(policies, review.namespace))
 
 
 def word(verdict: Verdict) -> str:

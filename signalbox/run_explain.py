@@ -1,7 +1,7 @@
 """``signalbox explain``: what a manifest amounts to, field by field, and where each value comes from."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -9,11 +9,17 @@ import click
 import orjson
 
 from controller.success import decision
+from policy.defaults import Applied
+from policy.evaluate import Filled
 from schemas import faults, validation
 from schemas.job import Job, Replica, mapping, sequence
-from signalbox.findings import Manifest, defaulted, plain, read_some, warned
+from signalbox.findings import Manifest, Reading, defaulted, plain, read_some, warned
+from signalbox.policy_cases import review_of
+from signalbox.policy_files import read_policies
 from signalbox.run_check import manifest_files
 from signalbox.run_default import exit_code, good_jobs
+from signalbox.run_policy import around_of, circumstances
+from webhook import governed
 
 JSON = dict[str, Any]
 
@@ -54,35 +60,72 @@ class Effect:
 @click.command()
 @manifest_files
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def explain(paths: tuple[str, ...], output: str) -> None:
+@click.option("--policy", "policies", multiple=True, metavar="FILE|DIR", help="TrainingPolicies; may be repeated.")
+@circumstances
+def explain(paths: tuple[str, ...], output: str, policies: tuple[str, ...], **given: Any) -> None:
     """Show every effective field of the jobs, its value, and where it comes from.
 
     An invalid job is not explained: its faults go to standard error, and the exit code is 1 (2 for a file that is
     no manifest).
     """
     reading = read_some(paths)
+    fill = _filler(policies, given)
     good = good_jobs(reading, "is invalid and was not explained")
     if output == "json":
-        explained = [{**job.identity, "fields": [asdict(item) for item in effects(job)]} for job in good]
+        explained = [{**job.identity, "fields": list(map(asdict, effects(job, fill(job))))} for job in good]
         click.echo(orjson.dumps(explained, option=orjson.OPT_INDENT_2).decode())
     else:
         for job in good:
-            _print_table(job)
+            _print_table(job, effects(job, fill(job)))
     sys.exit(exit_code(reading, good))
 
 
-def effects(manifest: Manifest) -> list[Effect]:
-    """The effective fields of a good job, those of the run policy first; a warning is the note of its field."""
+def effects(manifest: Manifest, policed: Filled | None = None) -> list[Effect]:
+    """The effective fields of a good job, those of the run policy first; a warning is the note of its field.
+
+    ``policed`` is the job after the defaults of policies; what they filled in is theirs.
+    """
     assert manifest.kind is not None
-    written, job = Job(manifest.kind, manifest.value), Job(manifest.kind, defaulted(manifest.kind, manifest.value))
+    given = policed or Filled(manifest.value)
+    written, job = Job(manifest.kind, manifest.value), Job(manifest.kind, defaulted(manifest.kind, given.object))
     found = [*_run_policy(written, job), *_success(job), *_elastic(written, job)]
     for entry in job.replicas:
         found += _replica(job, entry, written.replica(entry.type))
-    return _noted(found, job)
+    return _policed(_noted(found, job), given.applied)
+
+
+def _policed(found: list[Effect], applied: tuple[Applied, ...]) -> list[Effect]:
+    """``found`` with the fields that policies filled in as theirs; of what they only would fill in a note."""
+    by_path = {item.path.lower(): item for item in found}
+    for one in applied:
+        key, owner = one.path.lower(), f"policy {one.policy}"
+        if one.audit:
+            known = by_path.get(key, Effect(one.path, None, "not set", BUILT_IN))
+            note = f"{owner} would set {_shown(one.value)}"
+            by_path[key] = replace(known, note="; ".join(filter(None, (known.note, note))))
+        else:
+            known = by_path.get(key, Effect(one.path, one.value, _shown(one.value), owner))
+            by_path[key] = replace(known, source=owner)
+    return list(by_path.values())
+
+
+def _filler(paths: tuple[str, ...], given: dict[str, Any]) -> Callable[[Manifest], Filled | None]:
+    """Fills a job in by the policies of files; by nothing when there are none."""
+    if not paths:
+        return lambda _: None
+    policies = read_policies(paths)
+
+    def fill(job: Manifest) -> Filled:
+        assert job.kind is not None
+        around = around_of(Reading(), **given)
+        review = review_of(job.kind, job.value, around)
+        return governed.filled(review, job.kind, around.ground(policies, review.namespace))
+
+    return fill
 
 
 def source(written: Any) -> str:
-    """Who set a field that reads ``written`` in the manifest. A policy of the cluster's admins would come between."""
+    """Who set a field that reads ``written`` in the manifest, policies aside."""
     return BUILT_IN if written in (None, "") else YOU
 
 
@@ -171,7 +214,7 @@ def _noted(found: list[Effect], job: Job) -> list[Effect]:
     return list(by_path.values())
 
 
-def _print_table(manifest: Manifest) -> None:
+def _print_table(manifest: Manifest, found: list[Effect]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -181,7 +224,7 @@ def _print_table(manifest: Manifest) -> None:
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     for title in ("FIELD", "VALUE", "FROM", "NOTE"):
         table.add_column(title, overflow="fold")
-    for item in effects(manifest):
+    for item in found:
         cells = (item.path.removeprefix("spec."), item.shown, item.source, item.note)
         table.add_row(*(Text(plain(cell)) for cell in cells))
     console.print(Text(plain(f"{manifest.title} ({manifest.source.file})"), style="bold"))

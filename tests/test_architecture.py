@@ -15,7 +15,7 @@ PURE_MODULES = (
     *(f"controller/{name}.py" for name in (
         "build", "children", "course", "decide", "endings", "extras", "gang", "ledger", "mpi", "owned", "plan", "pods",
         "progress", "restart", "scan", "settings", "status", "success")),
-    *(f"webhook/{name}.py" for name in ("mutate", "review", "validate")),
+    *(f"webhook/{name}.py" for name in ("accounts", "governed", "mutate", "policy_review", "review", "validate")),
     "certs/issue.py",
     "certs/plan.py",
     "certs/repairs.py",

@@ -78,7 +78,8 @@ def counts(path: str, review: Review, verdict: Verdict) -> Counts:
     found: Counts = Counter()
     if review.dry_run:
         return found
-    found.update({(item.policy, DEFAULTED): 1 for item in verdict.applied})
+    if verdict.allowed:
+        found.update({(item.policy, DEFAULTED): 1 for item in verdict.applied})
     if path == "mutate" and verdict.allowed:
         return found
     found.update({(name, MATCHED): 1 for name in verdict.judgement.matched})

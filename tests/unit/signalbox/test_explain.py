@@ -3,6 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from signalbox.local.paths import deploy_dir
 from signalbox.run_explain import explain
 
 JOB = """\
@@ -113,3 +114,22 @@ def test_an_invalid_job_is_not_explained(run):
     assert (code, out) == (1, "")
     assert "must be an integer ≥ 0" in err
     assert err.endswith("<stdin>: PyTorchJob job is invalid and was not explained\n")
+
+
+def test_what_policies_filled_in_is_theirs():
+    examples = deploy_dir() / "examples"
+    arguments = [
+        "-f",
+        str(examples / "trainingjob-minimal.yaml"),
+        "--policy",
+        str(examples / "policies"),
+        "-n",
+        "vision",
+    ]
+    done = CliRunner().invoke(explain, [*arguments, "--namespace-label", "signalbox.example/team=vision", "-o", "json"])
+    [found] = json.loads(done.output)
+    sources = {field["path"]: (field["value"], field["source"], field["note"]) for field in found["fields"]}
+    assert sources["spec.runPolicy.backoffLimit"] == (3, "policy team-defaults", "")
+    assert sources["spec.runPolicy.cleanPodPolicy"] == ("Running", "built in", "")
+    assert sources["spec.runPolicy.activeDeadlineSeconds"] == (None, "built in", "policy audit-only would set 86400")
+    assert sources["spec.replicaSpecs.Worker.template.metadata.labels.cost-center"][1] == "policy team-defaults"
