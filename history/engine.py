@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 CONNECT_SECONDS = 3
 STATEMENT_SECONDS = 5
@@ -43,6 +43,8 @@ def connect(address: str, *, read_only: bool = False) -> Engine:
     except ImportError:
         extra = EXTRAS[url.get_backend_name()]
         raise ValueError(f"history URL: needs the driver of signalbox[{extra}], which is not installed") from None
+    if engine.dialect.name == "mysql":
+        engine = engine.execution_options(isolation_level="READ COMMITTED")  # fewer locks on gaps of indexes
     if engine.dialect.name == "sqlite":
         _tune_sqlite(engine, read_only=read_only)
     return engine
@@ -59,6 +61,13 @@ def parse(address: str) -> URL:
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise ValueError("history URL: must name a file, as in sqlite:///history.db")
     return url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
+
+
+def is_deadlock(error: DBAPIError) -> bool:
+    """Whether the database ended the transaction for another's sake: it can be run again at once."""
+    return getattr(error.orig, "sqlstate", None) == "40P01" or (
+        error.orig is not None and error.orig.args[:1] == (1213,)
+    )
 
 
 def _arguments(url: URL) -> dict[str, Any]:

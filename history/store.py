@@ -1,24 +1,30 @@
 """Writing the history into one SQL database: batches in, each whole or not at all."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Executable, select, update
-from sqlalchemy.sql.dml import Insert
+from sqlalchemy import Connection, insert, literal, select, update
+from sqlalchemy.exc import DBAPIError
 
 from history import schema, upserts
 from history.details import AdmissionRecord, ConditionRecord, RestartRecord, SnapshotRecord
+from history.engine import is_deadlock
 from history.fields import EPOCH, earliest, utcnow
-from history.models import admission_info, job_info
+from history.models import admission_info, job_info, notification_info
 from history.queries import Row
 from history.reader import Reader
 from history.records import ENDED, EventRecord, JobRecord, PodRecord
+from history.statements import Batch, Upsert
 from history.upserts import Target
 
-Key = tuple[str, ...]
+Key = Any
+"""The value of a table's key, a tuple of several."""
 Record = JobRecord | PodRecord | EventRecord | RestartRecord | ConditionRecord | AdmissionRecord | SnapshotRecord
+Tables = Mapping[type[Record], list[Record]]
 TARGETS: Mapping[type[Record], Target] = {
     JobRecord: upserts.JOBS,
     PodRecord: upserts.PODS,
@@ -29,6 +35,17 @@ TARGETS: Mapping[type[Record], Target] = {
     SnapshotRecord: upserts.SNAPSHOTS,
 }
 COLUMNS = {kind: tuple(field.name for field in fields(kind)) for kind in TARGETS}
+EXTRA = {
+    upserts.JOBS: ("deleted", "is_in_etcd", "gmt_modified"),
+    upserts.PODS: ("deleted", "is_in_etcd", "gmt_modified"),
+    upserts.SNAPSHOTS: ("gmt_modified",),
+}
+"""Columns that are no object's to tell."""
+KEYS: dict[type[Record], Callable[[Record], Key]] = {kind: attrgetter(*target.key) for kind, target in TARGETS.items()}
+DEADLOCKS = 5
+"""How often a batch is written again that the database chose as a deadlock's victim: InnoDB locks gaps of indexes."""
+NEWS = timedelta(days=1)
+"""How long the end of a job is worth telling."""
 OBJECTS = (("job", upserts.JOBS), ("pod", upserts.PODS))
 
 
@@ -60,14 +77,21 @@ class Refused(Exception):  # noqa: N818 - it reads as what it says
 
 
 class Store(Reader):
-    """One database of the history, to be written as well; otherwise as a ``Reader``."""
+    """One database of the history, to be written as well; otherwise as a ``Reader``.
 
-    def __init__(self, url: str, *, clock: Callable[[], datetime] = utcnow) -> None:
+    With ``notify`` the end of a job is noted as to be told, in the transaction that writes it (``history.notify``).
+    """
+
+    def __init__(self, url: str, *, notify: bool = False, clock: Callable[[], datetime] = utcnow) -> None:
         super().__init__(url, read_only=False)
+        self._notify = notify
         self._clock = clock
-        dialect = self._engine.dialect.name
-        self._upserts: dict[type[Record], Insert] = {
-            kind: upserts.upsert(target, dialect) for kind, target in TARGETS.items()
+        dialect = self._engine.dialect
+        self._upserts = {
+            kind: Upsert(target, dialect, COLUMNS[kind], EXTRA.get(target, ())) for kind, target in TARGETS.items()
+        }
+        self._begins = {
+            kind: Batch(upserts.begin(target), dialect, ()) for kind, target in TARGETS.items() if target.earliest
         }
 
     def upgrade(self) -> None:
@@ -77,13 +101,27 @@ class Store(Reader):
     def save(self, records: Iterable[Record], gone: Iterable[Gone] = ()) -> None:
         """Write a batch in one transaction: all of it or nothing. May be repeated and reordered without harm."""
         now = self._clock()
-        tables = _by_table(records)
-        with self._engine.begin() as connection:
-            for kind, rows in tables.items():
-                connection.execute(self._upserts[kind], [_row(record, now) for record in rows])
-                _begin(connection, TARGETS[kind], rows, now)
-            _adopt(connection, _orphans(tables), now)
-            _close(connection, gone, now)
+        tables, lost = _by_table(records), list(gone)
+        for left in range(DEADLOCKS, -1, -1):
+            try:
+                with self._engine.begin() as connection:
+                    self._save(connection, tables, lost, now)
+            except DBAPIError as error:
+                if not (left and is_deadlock(error)):
+                    raise
+            else:
+                return
+
+    def _save(self, connection: Connection, tables: Tables, gone: list[Gone], now: datetime) -> None:
+        same = {"deleted": 0, "is_in_etcd": 1, "gmt_modified": now}
+        for kind, rows in tables.items():
+            all_won = self._upserts[kind].save(connection, rows, same)
+            if kind in self._begins and not all_won:
+                self._begins[kind].run(connection, _began(TARGETS[kind], rows, now))
+        _adopt(connection, _orphans(tables), now)
+        _close(connection, gone, now)
+        if self._notify:
+            _note_ends(connection, _ended(tables, gone), now)
 
     def close_missing(self, jobs: Collection[str] | None = None, pods: Collection[str] | None = None) -> int:
         """Close the rows of jobs, and of pods, whose UID is not among the live ones; how many jobs that were.
@@ -99,12 +137,13 @@ class Store(Reader):
                 if (jobs is not None and job_uid not in jobs) or (pods is not None and uid not in pods):
                     gone.append(Gone("pod", uid, now))
             _close(connection, gone, now)
+            if self._notify:
+                _note_ends(connection, [one.uid for one in gone if one.what == "job"], now)
         return sum(one.what == "job" for one in gone)
 
-    def execute(self, statement: Executable, parameters: Any = None) -> int:
-        """Run one statement in a transaction of its own; how many rows it changed."""
-        with self._engine.begin() as connection:
-            return int(connection.execute(statement, parameters).rowcount)
+    def begin(self) -> AbstractContextManager[Connection]:
+        """A transaction: committed at its end, undone by an exception."""
+        return self._engine.begin()
 
 
 def _by_table(records: Iterable[Record]) -> dict[type[Record], list[Record]]:
@@ -112,13 +151,9 @@ def _by_table(records: Iterable[Record]) -> dict[type[Record], list[Record]]:
     merged: dict[type[Record], dict[Key, Record]] = {kind: {} for kind in TARGETS}
     for record in records:
         rows = merged[type(record)]
-        key = _key(record)
+        key = KEYS[type(record)](record)
         rows[key] = _merged(rows[key], record) if key in rows else record
     return {kind: [rows[key] for key in sorted(rows)] for kind, rows in merged.items() if rows}
-
-
-def _key(record: Record) -> Key:
-    return tuple(getattr(record, column) for column in TARGETS[type(record)].key)
 
 
 def began_first(record: Record, began: datetime | None) -> Record:
@@ -150,24 +185,14 @@ def _rank(record: Record) -> tuple[int, int | datetime]:
     return record.status in ENDED, int(record.version or 0)
 
 
-def _row(record: Record, now: datetime) -> Row:
-    row = {column: getattr(record, column) for column in COLUMNS[type(record)]}
-    if isinstance(record, JobRecord | PodRecord):
-        return row | {"deleted": 0, "is_in_etcd": 1, "gmt_modified": now}
-    return row | {"gmt_modified": now} if isinstance(record, SnapshotRecord) else row
-
-
-def _begin(connection: Connection, target: Target, rows: list[Record], now: datetime) -> None:
+def _began(target: Target, rows: list[Record], now: datetime) -> list[Row]:
     """A state that is too old to be written may still tell an earlier beginning."""
-    if target.earliest is None:
-        return
-    began = [(_key(row)[0], getattr(row, target.earliest)) for row in rows]
-    params = [{"uid": uid, "began": time, "now": now} for uid, time in began if time is not None]
-    if params:
-        connection.execute(upserts.begin(target), params)
+    read = attrgetter(target.key[0], target.earliest or "")
+    began = map(read, rows)
+    return [{"uid": uid, "began": time, "now": now} for uid, time in began if time is not None]
 
 
-def _orphans(tables: Mapping[type[Record], list[Record]]) -> list[str]:
+def _orphans(tables: Tables) -> list[str]:
     """Jobs whose owner the webhook may know, or that the webhook now knows the owner of."""
     jobs = [row.job_id for row in tables.get(JobRecord, ()) if isinstance(row, JobRecord) and row.owner is None]
     answers = (row for row in tables.get(AdmissionRecord, ()) if isinstance(row, AdmissionRecord))
@@ -187,6 +212,27 @@ def _adopt(connection: Connection, uids: list[str], now: datetime) -> None:
     )
     missing = (job_info.c.job_id.in_(uids), job_info.c.owner.is_(None), submitter.is_not(None))
     connection.execute(update(job_info).where(*missing).values(owner=submitter, gmt_modified=now))
+
+
+def _ended(tables: Tables, gone: Iterable[Gone]) -> list[str]:
+    jobs = (row for row in tables.get(JobRecord, ()) if isinstance(row, JobRecord) and row.status in ENDED)
+    return sorted({*(row.job_id for row in jobs), *(one.uid for one in gone if one.what == "job")})
+
+
+def _note_ends(connection: Connection, uids: list[str], now: datetime) -> None:
+    """Ends to be told, once each: what ended long before it was seen is no news."""
+    if not uids:
+        return
+    known = select(notification_info.c.job_id).where(notification_info.c.job_id == job_info.c.job_id)
+    ended = (job_info.c.status.in_(sorted(ENDED)), job_info.c.gmt_finished >= now - NEWS)
+    columns = {
+        "state": literal("pending"),
+        "attempts": literal(0),
+        "gmt_due": literal(now),
+        "gmt_created": literal(now),
+    }
+    query = select(job_info.c.job_id, *columns.values()).where(job_info.c.job_id.in_(uids), *ended, ~known.exists())
+    connection.execute(insert(notification_info).from_select(["job_id", *columns], query))
 
 
 def _close(connection: Connection, gone: Iterable[Gone], now: datetime) -> None:

@@ -1,0 +1,1 @@
+"""The REST interface of the history, read-only but for the ingest of other processes' records."""

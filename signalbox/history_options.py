@@ -1,0 +1,92 @@
+"""Options of every process that writes the history, and what they start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from history import durations
+from signalbox.local.paths import default_state_dir, history_url
+
+if TYPE_CHECKING:
+    from history.chores import Chores
+    from history.store import Store
+    from history.writer import Writer
+
+
+def local_history() -> str:
+    """URL of the local cluster's history."""
+    return history_url(default_state_dir())
+
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOREVER = "forever"
+
+
+class Span(click.ParamType[timedelta | None]):
+    """A span of time, or ``forever`` for None."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta | None:
+        if isinstance(value, timedelta) or value == FOREVER:
+            return None if value == FOREVER else value
+        try:
+            return durations.parse(value)
+        except ValueError as error:
+            self.fail(f"{error}, or {FOREVER}", param, ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What is done with the history beside writing it."""
+
+    history_keep: timedelta | None
+    snapshot_keep: timedelta | None
+    notify_url: str
+    notify_secret_file: Path | None
+
+
+def keeping(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of ``Keeping``."""
+    for option in (
+        click.option(
+            "--history-keep", type=Span(), default=FOREVER, help="Forget jobs so long after their end (180d)."
+        ),
+        click.option("--snapshot-keep", type=Span(), default="30d", help="Forget objects' YAML after so long."),
+        click.option("--notify-url", default="", help="POST here when a job has finished."),
+        click.option("--notify-secret-file", type=FILE, help="Key of the posts' HMAC-SHA256 signature."),
+    ):
+        command = option(command)
+    return command
+
+
+def taken(options: dict[str, Any]) -> Keeping:
+    """Takes the options of ``keeping`` out of ``options``."""
+    return Keeping(**{name: options.pop(name) for name in Keeping.__dataclass_fields__})
+
+
+def open_writer(
+    url: str, token_file: Path | None, region: str | None, keeping: Keeping
+) -> "tuple[Writer, Chores | None]":
+    """A recorder at ``url``, and the chores if that is a database of our own. Raises ValueError."""
+    from history.sink import open_sink
+    from history.store import Store
+    from history.writer import Writer
+
+    sink = open_sink(url, token_file, notify=bool(keeping.notify_url))
+    chores = open_chores(Store(url), keeping) if isinstance(sink, Store) else None
+    return Writer(sink, region=region), chores
+
+
+def open_chores(store: "Store", keeping: Keeping) -> "Chores":
+    """Retention and notifications on a database. Raises ValueError for a URL that can never work."""
+    from history.chores import Chores
+    from history.notify import Notifier
+    from history.retention import Keep
+
+    notifier = Notifier(store, keeping.notify_url, keeping.notify_secret_file) if keeping.notify_url else None
+    return Chores(store, Keep(keeping.history_keep, keeping.snapshot_keep), notifier)

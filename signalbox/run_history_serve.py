@@ -1,0 +1,122 @@
+"""``signalbox history serve``: the pages and the REST interface, and with --ingest-token-file the records of others."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
+
+from history.api.auth import Access
+from signalbox import history_options
+from signalbox.history_options import FILE, Keeping
+from webhook.settings import LOG_LEVELS, Address, SettingError, address
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+THREADS = 8
+REQUEST_SECONDS = 30
+DRAIN_SECONDS = 10
+USER_HEADER = "X-Forwarded-User"
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """One process with threads: SQLite has one writer, and the queries wait for the database, not for Python."""
+
+    def __init__(self, bind: Address, make: "Callable[[], WSGIApplication]", on_exit: Callable[[], None]) -> None:
+        self._bind, self._make, self._on_exit = bind, make, on_exit
+        super().__init__()
+
+    def load_config(self) -> None:
+        options = {
+            "bind": [str(self._bind)],
+            "worker_class": "gthread",
+            "workers": 1,
+            "threads": THREADS,
+            "timeout": REQUEST_SECONDS,
+            "graceful_timeout": DRAIN_SECONDS,
+            "worker_exit": lambda *_: self._on_exit(),
+            "control_socket_disable": True,
+            "accesslog": None,
+        }
+        for name, value in options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> "WSGIApplication":
+        return self._make()
+
+
+@click.command("serve", context_settings={"show_default": True})
+@click.option("--bind", default="127.0.0.1:8090", metavar="HOST:PORT", help="Where to serve pages and REST.")
+@click.option(
+    "--history-url", default=history_options.local_history, help="SQLAlchemy URL  [default: the local cluster's]"
+)
+@click.option(
+    "--auth", type=click.Choice(["token", "proxy-header", "none"]), help="Who may read; none on loopback only."
+)
+@click.option("--token-file", type=FILE, help="The token that readers send.")
+@click.option("--user-header", default=USER_HEADER, help="With proxy-header: the header that names the user.")
+@click.option("--ingest-token-file", type=FILE, help="Take records from processes that send this token.")
+@click.option("--log-level", default="info", type=click.Choice(LOG_LEVELS))
+@history_options.keeping
+def serve(**options: Any) -> None:
+    """Serve what ran, read-only, until SIGTERM."""
+    keeping = history_options.taken(options)
+    try:
+        bind = address("bind", options["bind"])
+        access = checked_access(
+            bind, options["auth"], options["token_file"], options["user_header"], options["ingest_token_file"]
+        )
+        process = Process(options["history_url"], access, bind, keeping, options["log_level"])
+        Server(bind, process.application, process.close).run()
+    except (SettingError, ValueError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def checked_access(
+    bind: Address, auth: str | None, token_file: Path | None, user_header: str, ingest_token_file: Path | None
+) -> Access:
+    """Who may do what. Raises SettingError where everybody in the network could read, or a token is missing."""
+    auth = auth or ("token" if token_file else "none")
+    if auth == "none" and not bind.is_loopback:
+        raise SettingError("auth", "must be token or proxy-header where --bind is no loopback address", auth)
+    if (auth == "token") != (token_file is not None):
+        raise SettingError("token-file", "must be given with --auth token, and only with it", token_file or "")
+    for name, file in (("token-file", token_file), ("ingest-token-file", ingest_token_file)):
+        if file is not None and not (file.is_file() and file.read_text().strip()):
+            raise SettingError(name, "must be an existing file that holds a token", file)
+    return Access(token_file, user_header if auth == "proxy-header" else "", ingest_token_file)
+
+
+class Process:
+    """What the worker has: made after the fork, since it has threads and connections."""
+
+    def __init__(self, url: str, access: Access, bind: Address, keeping: Keeping, log_level: str) -> None:
+        from history.engine import parse
+
+        parse(url)  # a wrong URL stops the start
+        self._url, self._access, self._bind, self._keeping, self._log_level = url, access, bind, keeping, log_level
+        self._closing: list[Callable[[], None]] = []
+
+    def application(self) -> "WSGIApplication":
+        from history.api.app import LOOPBACK_HOSTS, create_app
+        from history.reader import Reader
+        from history.store import Store
+        from signalbox.logs import configure
+
+        configure(self._log_level)
+        store = None
+        if self._access.ingest_token_file:
+            store = Store(self._url, notify=bool(self._keeping.notify_url))
+            store.upgrade()
+            chores = history_options.open_chores(Store(self._url), self._keeping)
+            self._closing += [chores.close, store.close]
+        reader = Reader(self._url)
+        self._closing.append(reader.close)
+        is_open = self._access.token_file is None and not self._access.user_header
+        return create_app(reader, self._access, store, LOOPBACK_HOSTS if is_open else None)
+
+    def close(self) -> None:
+        for close in self._closing:
+            close()
