@@ -38,15 +38,16 @@ generate: $(STAMP)
 	$(BIN)/signalbox manifests generate
 
 # The locked files hold versions and hashes, and no address of any registry.
+# What runs is what was tested: the other versions are those of the tests.
 lock: $(STAMP)
-	$(BIN)/uv pip compile -q pyproject.toml --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header -o requirements/runtime.txt
-	$(BIN)/uv pip compile -q pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header -o requirements/image.txt
-	echo "hatchling>=1.27" | $(BIN)/uv pip compile -q - --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header -o requirements/build.txt
 	$(BIN)/uv pip compile -q pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header -o requirements/dev.txt
+	$(BIN)/uv pip compile -q pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header -o requirements/runtime.txt
+	$(BIN)/uv pip compile -q pyproject.toml --all-extras --constraint requirements/dev.txt --universal \
+		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/image.txt
+	echo "hatchling>=1.27" | $(BIN)/uv pip compile -q - --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header -o requirements/build.txt
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Signalbox needs Python 3.11 or newer")'

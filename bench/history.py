@@ -3,7 +3,8 @@
 (-P keeps this file from being taken for the package of its name.)
 
 Without --rows: upserts in batches as the writer sends them, on a fresh SQLite file (or the database at --url).
-With --rows: fills the database with N jobs and prints percentiles of the list page's queries and of the page itself.
+With --rows: fills a PostgreSQL database with N jobs and prints percentiles of
+the list page, as the browser asks for it.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from sqlalchemy import func, select
 from history import queries
 from history.api.app import create_app
 from history.models import job_info
+from history.reader import Reader
 from history.records import EventRecord, JobRecord, PodRecord
 from history.store import Record, Store
 from history.writer import BATCH
@@ -41,7 +43,7 @@ def job(number: int, version: int, status: str) -> JobRecord:
         namespace=f"team-{number % 40}",
         version=str(version),
         status=status,
-        kind=KINDS[number % len(KINDS)],
+        kind=KINDS[number // 7 % len(KINDS)],
         resources=RESOURCES,
         deploy_region=None,
         tenant=f"tenant-{number % 10}",
@@ -133,24 +135,62 @@ def writing(url: str, jobs: int, rounds: int) -> None:
         )
 
 
+FILL = """
+INSERT INTO job_info (name, namespace, job_id, version, status, kind, resources, tenant, owner, deleted, is_in_etcd,
+                      remark, gmt_created, gmt_modified, gmt_job_running, gmt_finished)
+SELECT 'train-' || (ARRAY['resnet', 'bert', 'llama', 'gpt'])[1 + n % 4] || '-' || n, 'team-' || n % 40,
+       '00000000-0000-4000-8000-' || lpad(n::text, 12, '0'), '2', status, (ARRAY[{kinds}])[1 + n / 7 % 5], '{resources}',
+       'tenant-' || n % 10, 'user-' || n % 200 || '@example.org', CASE WHEN status = 'Running' THEN 0 ELSE 1 END,
+       CASE WHEN status = 'Running' THEN 1 ELSE 0 END,
+       CASE WHEN status = 'Failed' THEN 'JobFailed: Worker-1 container main failed with exit code 1' END,
+       created, created, created + interval '20 s',
+       CASE WHEN status <> 'Running' THEN created + (600 + n % 7000) * interval '1 s' END
+FROM (SELECT n, (ARRAY[{statuses}])[1 + n % 10] AS status, TIMESTAMP '{start}' + n * {step} * interval '1 s' AS created
+      FROM generate_series({first}, {last}) AS n) AS numbers
+"""
+FILL_PODS = """
+INSERT INTO replica_info (name, namespace, pod_id, version, status, image, job_id, replica_type, resources, deleted,
+                          is_in_etcd, gmt_created, gmt_modified, gmt_started, gmt_finished)
+SELECT j.name || '-worker-' || i, j.namespace, i || '-' || j.job_id, '2', 'Succeeded', 'train:1', j.job_id, 'Worker',
+       '{pod_resources}', 1, 0, j.gmt_created, j.gmt_created, j.gmt_job_running, j.gmt_finished
+FROM job_info AS j, generate_series(0, 1) AS i
+"""
+
+
 def fill(store: Store, jobs: int) -> None:
-    """The whole lives of ``jobs`` jobs with two pods each, spread over the last year."""
+    """``jobs`` jobs with two pods each over the last year, made by PostgreSQL itself."""
     have = store.first(select(func.count().label("jobs")).select_from(job_info)) or {"jobs": 0}
-    for begin in range(have["jobs"], jobs, 2500):
-        numbers = range(begin, min(begin + 2500, jobs))
-        rows: list[Record] = [job(number, 2, STATUSES[number % len(STATUSES)]) for number in numbers]
-        rows += [pod(number, index, 2, "Succeeded") for number in numbers for index in range(2)]
-        store.save(rows)
-        if begin % 100_000 == 0:
-            print(f"{begin:,} jobs", flush=True)
+    if have["jobs"] >= jobs:
+        return
+    values = {
+        "start": START,
+        "step": 365 * 86400 / jobs,
+        "resources": RESOURCES,
+        "pod_resources": POD_RESOURCES,
+        "kinds": ", ".join(f"'{kind}'" for kind in KINDS),
+        "statuses": ", ".join(f"'{status}'" for status in STATUSES),
+    }
+    for first in range(0, jobs, 100_000):
+        with store.begin() as connection:
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            connection.exec_driver_sql(
+                FILL.replace("%", "%%").format(first=first, last=min(first + 100_000, jobs) - 1, **values)
+            )
+        print(f"{first:,} jobs", flush=True)
+    with store.begin() as connection:
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        connection.exec_driver_sql(FILL_PODS.format(**values))
+    with store.begin() as connection:
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        connection.exec_driver_sql("ANALYZE")
 
 
 def reading(url: str, jobs: int, rounds: int) -> None:
     store = Store(url)
     store.upgrade()
     fill(store, jobs)
-    client = create_app(store).test_client()
-    middle = queries.cursor("-created", {"gmt_created": START + timedelta(seconds=15 * jobs), "id": jobs // 2})
+    client = create_app(Reader(url)).test_client()
+    middle = queries.cursor("-created", {"gmt_created": START + timedelta(days=180), "id": jobs // 2})
     paths = (
         "/",
         f"/?after={middle}",
@@ -191,7 +231,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="measure reading instead, with so many jobs")
     options = parser.parse_args()
     if options.rows:
-        assert options.url, "--rows needs --url, since the rows stay there"
+        assert options.url, "--rows needs the --url of an empty PostgreSQL database"
         reading(options.url, options.rows, 4 * options.rounds)
         return
     with tempfile.TemporaryDirectory() as directory:

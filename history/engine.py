@@ -32,7 +32,7 @@ def connect(address: str, *, read_only: bool = False) -> Engine:
     try:
         engine = create_engine(
             url,
-            connect_args=_arguments(url),
+            connect_args=_arguments(url, read_only=read_only),
             pool_size=POOL_SIZE,
             max_overflow=0,
             pool_timeout=STATEMENT_SECONDS,
@@ -70,7 +70,7 @@ def is_deadlock(error: DBAPIError) -> bool:
     )
 
 
-def _arguments(url: URL) -> dict[str, Any]:
+def _arguments(url: URL, *, read_only: bool) -> dict[str, Any]:
     """Time limits in the driver's own words; what the URL itself says wins."""
     match url.get_backend_name():
         case "postgresql":
@@ -78,6 +78,7 @@ def _arguments(url: URL) -> dict[str, Any]:
             ours: dict[str, Any] = {
                 "connect_timeout": CONNECT_SECONDS,
                 "tcp_user_timeout": limit,
+                **({"prepare_threshold": None} if read_only else {}),  # a plan for this very filter, not for any
                 "application_name": "signalbox",
                 "options": f"-c statement_timeout={limit} -c lock_timeout={limit} -c timezone=UTC",
             }

@@ -66,6 +66,7 @@ job_info = Table(
     Index("ix_job_info_is_in_etcd", "is_in_etcd"),
     **MYSQL,
 )
+"""PostgreSQL also gets an index of trigrams for parts of names, where it has that extension (migration 0002)."""
 
 replica_info = Table(
     "replica_info",

@@ -86,7 +86,7 @@ def filters(wanted: Wanted) -> list[ColumnElement[bool]]:
     }
     found = [job_info.c[column] == value for column, value in exact.items() if value is not None]
     if wanted.name is not None:
-        found.append(func.lower(job_info.c.name).contains(wanted.name.lower(), autoescape=True))
+        found.append(job_info.c.name.icontains(wanted.name, autoescape=True))
     if wanted.since is not None:
         found.append(job_info.c.gmt_created >= wanted.since)
     if wanted.until is not None:

@@ -46,3 +46,29 @@ def last_object(reader: Reader, uid: str) -> Any:
 def _bar(pod: Row, restart: Row | None) -> Bar:
     finished = pod["gmt_finished"] or (restart["gmt_restarted"] if restart else None)
     return Bar(pod, pod["gmt_created"], pod["gmt_started"], finished, restart)
+
+
+def why(bar: Bar) -> str:
+    """Why a pod was replaced, in a few words; empty if it was not."""
+    if bar.restart is None:
+        return ""
+    said = (bar.restart["reason"], bar.restart["exit_code"])
+    return " ".join(str(part) for part in said if part is not None) or "lost"
+
+
+def drawn(bar: Bar, first: datetime, last: datetime, width: int) -> str:
+    """The bar in ``width`` characters: waiting, running, replaced."""
+    scale = (width - 1) / (last - first).total_seconds()
+
+    def at(time: datetime) -> int:
+        return max(0, min(width - 1, round((time - first).total_seconds() * scale)))
+
+    end = bar.finished or last
+    start = bar.started or end
+    line = [" "] * width
+    line[at(bar.created or start) : at(start)] = "." * (at(start) - at(bar.created or start))
+    if bar.started:
+        line[at(start) : at(end) + 1] = "=" * (at(end) + 1 - at(start))
+    if bar.restart is not None:
+        line[at(end)] = "x"
+    return "".join(line[:width])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from history.queries import Row
-from history.timeline import Bar
+from history.timeline import Bar, why
 
 WIDTH = 1000.0
 LABELS = 190.0
@@ -90,13 +90,11 @@ def _strip(bar: Bar, y: float, x: Callable[[datetime], float], last: datetime) -
     begin = bar.created or bar.started or last
     end = bar.finished or last
     start = min(max(bar.started or end, begin), max(end, begin))
-    restart = bar.restart or {}
-    code = restart.get("exit_code")
-    mark = " ".join(part for part in (restart.get("reason") or "", "" if code is None else str(code)) if part)
+    mark = why(bar)
     status = bar.pod["status"] or "Unknown"
     ran = f", ran {span(end - start)}" if bar.started else ", never started"
-    title = f"{bar.pod['name']}: {status}{ran}" + (f", replaced: {mark or 'lost'}" if bar.restart else "")
-    return Strip(bar.pod["name"] or "", y, x(begin), x(start), x(end), status, title, mark if bar.restart else "")
+    title = f"{bar.pod['name']}: {status}{ran}" + (f", replaced: {mark}" if mark else "")
+    return Strip(bar.pod["name"] or "", y, x(begin), x(start), x(end), status, title, mark)
 
 
 def _offsets(length: timedelta) -> Iterable[timedelta]:

@@ -27,6 +27,7 @@ NEW_INDEXES = (
     ("job_info", "ix_job_info_gmt_finished", ["gmt_finished"]),
     ("event_info", "ix_event_info_last_timestamp", ["last_timestamp"]),
 )
+TRIGRAMS = "ix_job_info_name_trigrams"
 TABLES = ("restart_info", "condition_info", "admission_info", "object_snapshot", "notification_info")
 
 
@@ -37,9 +38,11 @@ def upgrade() -> None:
     snapshots()
     notifications()
     exchange(OLD_INDEXES, NEW_INDEXES)
+    trigrams()
 
 
 def downgrade() -> None:
+    op.execute(f"DROP INDEX IF EXISTS {TRIGRAMS}" if op.get_context().dialect.name == "postgresql" else "SELECT 1")
     exchange(NEW_INDEXES, OLD_INDEXES)
     for table in TABLES:
         op.drop_table(table)
@@ -50,6 +53,19 @@ def exchange(dropped: tuple[tuple[str, str, list[str]], ...], created: tuple[tup
         op.create_index(name, table, columns)
     for table, name, _ in dropped:
         op.drop_index(name, table)
+
+
+def trigrams() -> None:
+    """For parts of names, where PostgreSQL has the extension and lets us use it; without it they are searched for."""
+    connection = op.get_bind()
+    if connection.dialect.name != "postgresql":
+        return
+    try:
+        with connection.begin_nested():
+            connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
+            connection.execute(sa.text(f"CREATE INDEX {TRIGRAMS} ON job_info USING gin (name gin_trgm_ops)"))
+    except sa.exc.DBAPIError:
+        return
 
 
 def restarts() -> None:

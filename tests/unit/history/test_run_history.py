@@ -1,15 +1,34 @@
 """``signalbox history``: what a user, and a program, reads."""
 
+import csv
 import json
 import re
 import shutil
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 
+from history import details
 from history.records import event_record
 from history.store import Gone
+from schemas.records import Admission
 from signalbox.run_history import history
+
+WHEN = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def read_parquet(path):
+    rows = parquet.read_table(path).to_pylist()
+    return [row | {"gmt_finished": row["gmt_finished"] and f"{row['gmt_finished']:%Y-%m-%dT%H:%M:%SZ}"} for row in rows]
+
+
+READ = {
+    "csv": lambda path: list(csv.DictReader(path.read_text().splitlines())),
+    "jsonl": lambda path: [json.loads(line) for line in path.read_text().splitlines()],
+    "parquet": read_parquet,
+}
 
 
 @pytest.fixture
@@ -149,3 +168,89 @@ def test_a_copied_database_is_read(full, store, run, tmp_path):
     shutil.copy(tmp_path / "history.db", tmp_path / "copy.db")
 
     assert "train" in run("list", "--history-url", f"sqlite:///{tmp_path}/copy.db")[1]
+
+
+@pytest.fixture
+def replaced(full, store, make_job):
+    """Job b's worker was replaced once; somebody was refused."""
+    failed = make_job("b", 2, ("Failed", 60))
+    line = {"time": "2026-11-30T12:00:50Z", "uid": "p", "replicaType": "Worker", "index": 0, "reason": "OOMKilled"}
+    failed["status"]["restartHistory"] = [line | {"exitCode": 137, "counted": True}]
+    said = {"user": "ann", "groups": (), "namespace": "team", "name": "wrong", "kind": "TrainingJob"}
+    answer = Admission(WHEN, "r1", "", **said, operation="CREATE", verdict="refused", errors=("spec.x: must be set",))
+    store.save([*details.restarts(failed), details.admission(answer)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("events train", "Normal JobRunning TrainingJob/train 1 runs"),
+        ("restarts", "2026-11-30 12:00:50Z team/train Worker-0 OOMKilled 137 yes"),
+        ("restarts team/train", "team/train Worker-0 OOMKilled 137 yes"),
+        ("denied", "2026-11-30 12:00:00Z ann CREATE team/wrong TrainingJob built-in spec.x: must be set"),
+        ("denied --user ann -o csv", "2026-11-30 12:00:00Z,ann,CREATE,team/wrong,TrainingJob,built-in,spec.x"),
+        ("stats --by kind", "TrainingJob 3 1 1 1"),
+        ("stats --by status --since 2026-11-30 -o csv", "Failed,1,0,1,0"),
+        ("timeline train", "OOMKilled 137"),
+        ("list --owner nobody -o csv", "namespace,name,kind,status,owner,created,ran,deleted"),
+    ],
+)
+def test_what_each_command_prints(replaced, run, arguments, said):
+    code, out, err = run(*arguments.split())
+
+    assert (code, err) == (0, "")
+    assert said in re.sub(r" +", " ", out)
+
+
+def test_a_timeline_is_drawn(replaced, run):
+    """Pod created at second 1, started at 5, ended at 50; the job's row says it began at 100."""
+    _, out, _ = run("timeline", "b")
+
+    bar = re.search(r"(\.+)(=+)x", out)
+    assert bar is not None
+    assert (len(bar[1]), len(bar[2])) == (2, 21)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("restarts --user x", "No such option"),
+        ("restarts none", "no job 'none'"),
+        ("list --since soon", "must be a time"),
+        ("denied --since 1d", "Nothing was refused."),
+    ],
+)
+def test_mistakes_are_told(store, run, arguments, said):
+    assert said in run(*arguments.split())[2]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_export(full, run, tmp_path, kind, monkeypatch):
+    monkeypatch.setattr("history.reader.BATCH", 2)
+    code, _, err = run("export", "--format", kind, "-o", str(tmp_path / "out"))
+
+    assert (code, err) == (0, "3 jobs written\n")
+    rows = READ[kind](tmp_path / "out")
+    assert [row["job_id"] for row in rows] == ["c", "b", "a"]
+    assert [row["gmt_finished"] for row in rows[1:]] == ["2026-11-30T12:01:00Z"] * 2
+    assert not rows[0].get("gmt_finished")
+
+
+def test_a_spreadsheet_runs_nothing(store, job, run):
+    store.save([job("a", 1, name="=cmd()")])
+
+    assert "'=cmd()" in run("export", "--format", "csv")[1]
+
+
+def test_watching_prints_again(full, run, monkeypatch):
+    naps = []
+
+    def nap(seconds):
+        naps.append(seconds)
+        if len(naps) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("signalbox.run_history.clock.sleep", nap)
+    code, out, _ = run("list", "--watch")
+
+    assert (code, out.count("NAMESPACE")) == (1, 2)
