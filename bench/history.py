@@ -139,7 +139,8 @@ FILL = """
 INSERT INTO job_info (name, namespace, job_id, version, status, kind, resources, tenant, owner, deleted, is_in_etcd,
                       remark, gmt_created, gmt_modified, gmt_job_running, gmt_finished)
 SELECT 'train-' || (ARRAY['resnet', 'bert', 'llama', 'gpt'])[1 + n % 4] || '-' || n, 'team-' || n % 40,
-       '00000000-0000-4000-8000-' || lpad(n::text, 12, '0'), '2', status, (ARRAY[{kinds}])[1 + n / 7 % 5], '{resources}',
+       '00000000-0000-4000-8000-' || lpad(n::text, 12, '0'), '2', status, (ARRAY[{kinds}])[1 + n / 7 % 5],
+       '{resources}',
        'tenant-' || n % 10, 'user-' || n % 200 || '@example.org', CASE WHEN status = 'Running' THEN 0 ELSE 1 END,
        CASE WHEN status = 'Running' THEN 1 ELSE 0 END,
        CASE WHEN status = 'Failed' THEN 'JobFailed: Worker-1 container main failed with exit code 1' END,

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
@@ -20,10 +21,15 @@ log = structlog.get_logger("history")
 
 
 class Chores:
-    """Runs until ``close``; a database that is down only makes it wait."""
+    """Runs until ``close``, while ``leading`` says so: of several processes one is enough.
 
-    def __init__(self, store: Store, keep: Keep, notifier: Notifier | None = None) -> None:
-        self._store, self._keep, self._notifier = store, keep, notifier
+    A database that is down only makes it wait.
+    """
+
+    def __init__(
+        self, store: Store, keep: Keep, notifier: Notifier | None = None, leading: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._store, self._keep, self._notifier, self._leading = store, keep, notifier, leading
         self._next_prune = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="history-chores", daemon=True)
@@ -38,7 +44,8 @@ class Chores:
     def _run(self) -> None:
         while not self._stop.wait(LOOK_EVERY):
             try:
-                self._round(utcnow())
+                if self._leading():
+                    self._round(utcnow())
             except Exception as error:  # noqa: BLE001 (the thread outlives whatever a driver raises)
                 log.warning("history chores wait", error=f"{type(error).__name__}: {getattr(error, 'orig', error)}")
                 self._stop.wait(30 * LOOK_EVERY)

@@ -94,6 +94,7 @@ replica_info = Table(
     UniqueConstraint("pod_id", name="uq_replica_info_pod_id"),
     Index("ix_replica_info_job_id", "job_id"),
     Index("ix_replica_info_is_in_etcd", "is_in_etcd"),
+    Index("ix_replica_info_gmt_created", "gmt_created"),
     **MYSQL,
 )
 

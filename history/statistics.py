@@ -107,6 +107,8 @@ def gpu_hours(reader: Reader, group: str, wanted: Wanted, now: datetime) -> dict
     together = replica_info.join(job_info, job_info.c.job_id == replica_info.c.job_id)
     query = select(value.label("value"), resources, took.label("seconds")).select_from(together)
     query = query.where(*filters(wanted), resources.is_not(None), replica_info.c.gmt_started.is_not(None))
+    if wanted.since is not None:  # implied by the job's, but this is what the index of the larger table is for
+        query = query.where(replica_info.c.gmt_created >= wanted.since)
     found: dict[str | None, float] = defaultdict(float)
     for row in reader.rows(query.group_by(value, resources)):
         found[row["value"]] += max(float(row["seconds"] or 0), 0.0) * gpus(row["resources"]) / 3600

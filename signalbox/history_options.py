@@ -70,23 +70,23 @@ def taken(options: dict[str, Any]) -> Keeping:
 
 
 def open_writer(
-    url: str, token_file: Path | None, region: str | None, keeping: Keeping
+    url: str, token_file: Path | None, region: str | None, keeping: Keeping, leading: Callable[[], bool]
 ) -> "tuple[Writer, Chores | None]":
-    """A recorder at ``url``, and the chores if that is a database of our own. Raises ValueError."""
+    """A recorder at ``url``, and the chores, done while ``leading``, if that is a database. Raises ValueError."""
     from history.sink import open_sink
     from history.store import Store
     from history.writer import Writer
 
     sink = open_sink(url, token_file, notify=bool(keeping.notify_url))
-    chores = open_chores(Store(url), keeping) if isinstance(sink, Store) else None
+    chores = open_chores(Store(url), keeping, leading) if isinstance(sink, Store) else None
     return Writer(sink, region=region), chores
 
 
-def open_chores(store: "Store", keeping: Keeping) -> "Chores":
+def open_chores(store: "Store", keeping: Keeping, leading: Callable[[], bool] = lambda: True) -> "Chores":
     """Retention and notifications on a database. Raises ValueError for a URL that can never work."""
     from history.chores import Chores
     from history.notify import Notifier
     from history.retention import Keep
 
     notifier = Notifier(store, keeping.notify_url, keeping.notify_secret_file) if keeping.notify_url else None
-    return Chores(store, Keep(keeping.history_keep, keeping.snapshot_keep), notifier)
+    return Chores(store, Keep(keeping.history_keep, keeping.snapshot_keep), notifier, leading)

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import structlog
 
+from signalbox import history_options
+from signalbox.history_options import FILE
 from signalbox.keeping import certificate_options
 
 if TYPE_CHECKING:
     from controller.run import Run
+    from history.chores import Chores
     from kube.config import Connection
     from kube.lease import Election
     from schemas.kinds import JobKind
@@ -51,7 +54,8 @@ def kinds_named(words: str) -> "tuple[JobKind, ...]":
     metavar="KIND,...",
     help="Serve these kinds only, e.g. TrainingJob,tfjobs.kubeflow.org. Absent: all.",
 )
-@click.option("--history-url", default="", help="SQLAlchemy URL of the history; empty keeps none.")
+@click.option("--history-url", default="", help="SQLAlchemy URL of the history, or http(s) URL of its process.")
+@click.option("--history-token-file", type=FILE, help="Token for the history's process.")
 @click.option(
     "--history-url-file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -93,6 +97,7 @@ def kinds_named(words: str) -> "tuple[JobKind, ...]":
     help="Brings kubectl to the launcher of an MPIJob.",
 )
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning", "error"]))
+@history_options.keeping
 def controller(**options: Any) -> None:
     """Create the pods of jobs and keep their status, until SIGTERM."""
     from kube.config import ConfigError
@@ -129,16 +134,18 @@ def _run(options: dict[str, Any]) -> None:
         kubectl_delivery_image=options["kubectl_delivery_image"],
         take_over=options["take_over"],
     )
-    url = _history_url(options["history_url"], options["history_url_file"])
-    recorder = _recorder(url, options["region"])
+    leading = election.leading if election else lambda: True
+    recorder, chores = _recorder(options, leading)
     run = Run(Loop(kube, options["kinds"], recorder, settings), leading=election.leading if election else None)
     _serve(run, options["health_bind"], options["metrics_bind"])
     stop = threading.Event()
-    keeping.start(keeping.keeper(kube, options, leading=election.leading if election else lambda: True), stop)
+    keeping.start(keeping.keeper(kube, options, leading=leading), stop)
     _until_told(run, election)
     stop.set()
     if close := getattr(recorder, "close", None):
         close(HISTORY_SECONDS)
+    if chores:
+        chores.close()
     kube.close()
 
 
@@ -171,19 +178,21 @@ def _history_url(url: str, file: Path | None) -> str:
         return ""
 
 
-def _recorder(url: str, region: str | None) -> "Recorder":
+def _recorder(options: dict[str, Any], leading: Callable[[], bool]) -> "tuple[Recorder, Chores | None]":
     from schemas.records import NoRecorder
 
+    url = _history_url(options["history_url"], options["history_url_file"])
+    wishes = history_options.taken(options)
     if not url:
-        return NoRecorder()
+        return NoRecorder(), None
     from controller import metrics
-    from history.writer import Writer
 
-    writer = Writer(url, region=region)
+    token_file, region = options["history_token_file"], options["region"]
+    writer, chores = history_options.open_writer(url, token_file, region, wishes, leading)
     metrics.HISTORY_WAITING.set_function(lambda: writer.waiting)
     metrics.HISTORY_LAG.set_function(writer.lag_seconds)
     metrics.HISTORY_DROPPED.set_function(lambda: writer.dropped)
-    return writer
+    return writer, chores
 
 
 def _until_told(run: "Run", election: "Election | None") -> None:

@@ -48,11 +48,11 @@ def up(kubeconfig: Path | None, no_example: bool, state_dir: Path) -> None:
         begin = time.monotonic()
         state_dir = state_dir.resolve()
         running = _control_plane(state_dir, console)
-        site.start(running, _shown_on(console))
+        started = site.start(running, _shown_on(console))
         if not no_example:
             example.run(running, deploy_dir() / "examples" / EXAMPLE, console)
         console.print(_processes(state_dir))
-        console.print(_next_steps(running, time.monotonic() - begin), highlight=False, soft_wrap=True)
+        console.print(_next_steps(started, time.monotonic() - begin), highlight=False, soft_wrap=True)
 
 
 @click.command()
@@ -171,11 +171,11 @@ def _processes(state_dir: Path) -> Table:
     return table
 
 
-def _next_steps(running: cluster.Cluster, seconds: float) -> str:
+def _next_steps(started: site.Site, seconds: float) -> str:
     command = shlex.quote("signalbox" if shutil.which("signalbox") else sys.argv[0])
     return f"""
-Ready in {seconds:.0f} s. Try next:
-  export KUBECONFIG={running.kubeconfig}
+Ready in {seconds:.0f} s. What ran: http://{started.address("history")}/   Try next:
+  export KUBECONFIG={started.cluster.kubeconfig}
   kubectl get pytorchjobs,trainingjobs,pods
   kubectl apply -f {deploy_dir() / "examples-faulty" / "invalid.yaml"}   # is refused: every fault, each with its path
   {command} history list

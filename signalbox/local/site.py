@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 NAMESPACE = "signalbox-system"
 LABEL = "app.kubernetes.io/name=signalbox"
-PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics")
+PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics", "history")
 ACCOUNTS = ("webhook", "controller")
 CERTIFICATE_NAMES = ("localhost", ports.LOOPBACK)
 """Of the local webhook, beside those of the Service."""
-PROCESSES = (*cluster.PROCESSES, "webhook", "controller")
+PROCESSES = (*cluster.PROCESSES, "webhook", "controller", "history")
 
 
 class KubectlError(Exception):
@@ -114,6 +114,15 @@ def start_controller(site: Site, *flags: str, kubeconfig: Path | None = None) ->
     _start(site, "controller", arguments)
 
 
+def start_history(site: Site) -> None:
+    """The pages and the REST interface, reading what the controller writes."""
+    url = f"http://{site.address('history')}"
+    arguments = (f"--bind={site.address('history')}", f"--history-url={history_url(site.cluster.state_dir)}")
+    argv = (sys.executable, "-m", "signalbox", "history", "serve", *arguments)
+    program = Program("history", argv, (f"{url}/",))
+    processes.start(site.cluster.state_dir, program, partial(probes.answers_ok, f"{url}/healthz"))
+
+
 STEPS = (
     Step("custom resource definitions", apply_crds),
     Step("accounts and their rights", apply_rights),
@@ -121,6 +130,7 @@ STEPS = (
     Step("webhook", start_webhook),
     Step("webhook configurations", configure_webhook),
     Step("controller", start_controller),
+    Step("history page", start_history),
 )
 
 

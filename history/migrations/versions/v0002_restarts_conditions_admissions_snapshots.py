@@ -25,6 +25,7 @@ NEW_INDEXES = (
     ("job_info", "ix_job_info_owner_created", ["owner", "gmt_created"]),
     ("job_info", "ix_job_info_kind_created", ["kind", "gmt_created"]),
     ("job_info", "ix_job_info_gmt_finished", ["gmt_finished"]),
+    ("replica_info", "ix_replica_info_gmt_created", ["gmt_created"]),
     ("event_info", "ix_event_info_last_timestamp", ["last_timestamp"]),
 )
 TRIGRAMS = "ix_job_info_name_trigrams"
