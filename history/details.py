@@ -11,6 +11,10 @@ import orjson
 from history.fields import NAME, TEXT, UID, WHO, WORD, Object, at, each, long_text, moment, number, text
 from schemas.records import Admission
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+HIDDEN = "(not kept)"
+DEEPEST = 100
+"""Levels of an object that are kept."""
 LARGEST_OBJECT = 2**21
 """Bytes of JSON; an API server takes no larger object."""
 
@@ -155,11 +159,7 @@ def _generation(obj: Object) -> int:
 def _snapshot(
     obj: Object, uid: str | None, generation: int, user: str | None, groups: Iterable[str]
 ) -> SnapshotRecord | None:
-    slim = {key: value for key, value in obj.items() if key != "status"}
-    metadata = at(obj, "metadata")
-    if isinstance(metadata, Mapping):
-        slim["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
-    dumped = _dumped(slim)
+    dumped = _dumped(_kept(obj))
     if uid is None or dumped is None or len(dumped) > LARGEST_OBJECT:
         return None
     return SnapshotRecord(
@@ -173,6 +173,34 @@ def _snapshot(
         username=text(user, WHO),
         user_groups=_listed(tuple(groups)),
     )
+
+
+def _kept(obj: Object) -> dict[str, Any]:
+    """The object without status, what the API server and kubectl note in it, and the values of environment variables.
+
+    People put tokens there, and the history is read by more people than the namespace.
+    """
+    kept = {key: _hidden(value) if key == "spec" else value for key, value in obj.items() if key != "status"}
+    metadata = at(obj, "metadata")
+    if isinstance(metadata, Mapping):
+        kept["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
+        annotations = metadata.get("annotations")
+        if isinstance(annotations, Mapping) and LAST_APPLIED in annotations:
+            others = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+            kept["metadata"]["annotations"] = others
+    return kept
+
+
+def _hidden(tree: Any, *, is_variable: bool = False, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        return None
+    if isinstance(tree, Mapping):
+        hides = is_variable and "value" in tree
+        inner = {key: _hidden(value, is_variable=key == "env", depth=depth + 1) for key, value in tree.items()}
+        return inner | {"value": HIDDEN} if hides else inner
+    if isinstance(tree, list):
+        return [_hidden(item, is_variable=is_variable, depth=depth + 1) for item in tree]
+    return tree
 
 
 def _listed(items: Iterable[Any]) -> str | None:

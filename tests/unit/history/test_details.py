@@ -106,3 +106,18 @@ def test_equal_specs_have_equal_hashes(make_job):
 def test_an_object_that_is_no_json_or_too_large_is_not_kept(make_job):
     assert details.stored(make_job("a") | {"spec": {"x": {1, 2}}}) is None
     assert details.stored(make_job("a") | {"spec": "x" * details.LARGEST_OBJECT}) is None
+
+
+def test_no_value_of_a_variable_is_kept(make_job):
+    """People put tokens there: neither the spec nor kubectl's copy of it may tell."""
+    job = make_job("a", annotations={details.LAST_APPLIED: "s3cret", "team": "x"})
+    container = job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    source = {"secretKeyRef": {"name": "s", "key": "value"}}
+    container["env"] = [{"name": "TOKEN", "value": "s3cret"}, {"name": "OTHER", "valueFrom": source}]
+    kept = details.stored(job).object
+
+    assert "s3cret" not in kept
+    found = orjson.loads(kept)
+    variables = found["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"]
+    assert variables == [{"name": "TOKEN", "value": "(not kept)"}, {"name": "OTHER", "valueFrom": source}]
+    assert found["metadata"]["annotations"] == {"team": "x"}
