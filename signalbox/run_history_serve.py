@@ -36,7 +36,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "threads": THREADS,
             "timeout": REQUEST_SECONDS,
             "graceful_timeout": DRAIN_SECONDS,
-            "worker_exit": lambda *_: self._on_exit(),
+            "worker_exit": lambda _server, _worker: self._on_exit(),
             "control_socket_disable": True,
             "accesslog": None,
         }
