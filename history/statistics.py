@@ -16,11 +16,11 @@ from sqlalchemy import ColumnElement, DateTime, Float, Select, and_, case, func,
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from history import quantities
 from history.models import admission_info, condition_info, job_info, replica_info, restart_info
 from history.queries import Row, Wanted, filters
 from history.reader import Reader
 from history.records import ENDED
+from schemas import quantities
 
 GROUPS = ("owner", "kind", "namespace", "tenant", "status")
 """What jobs can be counted by."""

@@ -8,9 +8,10 @@ import click
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 
 from history.api.auth import Access
+from kube.listeners import Address, SettingError, address
 from signalbox import history_options
 from signalbox.history_options import FILE, Keeping
-from webhook.settings import LOG_LEVELS, Address, SettingError, address
+from webhook.settings import LOG_LEVELS
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
