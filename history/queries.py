@@ -1,6 +1,7 @@
 """The questions about single jobs and lists of them, as statements."""
 
 import base64
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -86,12 +87,25 @@ def filters(wanted: Wanted) -> list[ColumnElement[bool]]:
     }
     found = [job_info.c[column] == value for column, value in exact.items() if value is not None]
     if wanted.name is not None:
-        found.append(job_info.c.name.icontains(wanted.name, autoescape=True))
+        found += _named_like(wanted.name)
     if wanted.since is not None:
         found.append(job_info.c.gmt_created >= wanted.since)
     if wanted.until is not None:
         found.append(job_info.c.gmt_created < wanted.until)
     return found
+
+
+def _named_like(part: str) -> list[ColumnElement[bool]]:
+    """Names that hold ``part`` in any case.
+
+    Of ``train-gpt-500003`` the trigrams of ``train`` are in every name, and PostgreSQL reads the lists of all: 190 ms
+    among a million jobs, 1 ms for the number alone. So the index is asked for one word, and the whole is compared then.
+    """
+    name = job_info.c.name
+    words = [word for word in re.split(r"[^a-zA-Z0-9]+", part) if len(word) > 2]
+    rarest = max(words, key=lambda word: (sum(map(str.isdigit, word)), len(word)), default=part)
+    whole = func.lower(name).contains(part.lower(), autoescape=True)
+    return [name.icontains(rarest, autoescape=True), *([whole] if rarest != part else [])]
 
 
 def cursor(sort: str, row: Row) -> str:

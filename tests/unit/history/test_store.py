@@ -226,6 +226,8 @@ def test_text_of_any_kind_is_stored(store, job):
         ({"namespace": "team"}, "dca"),
         ({"namespace": "tea"}, ""),
         ({"name": "RES"}, "ba"),
+        ({"name": "Sn-1_0"}, ""),
+        ({"name": "esN"}, "ba"),
         ({"name": "_"}, "d"),
         ({"name": "%"}, ""),
         ({"status": "Running"}, "c"),
