@@ -3,7 +3,11 @@
 import json
 import urllib.request
 
+import pytest
+
 from signalbox.local import processes
+
+pytestmark = pytest.mark.cluster
 
 
 def test_a_live_job_and_a_deleted_one(signalbox, kubectl, namespace, until, job_manifest):
