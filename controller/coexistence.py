@@ -1,7 +1,6 @@
 """Leaves a kind to another operator for as long as that one is seen at work; looks again without a restart."""
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -28,7 +27,7 @@ class Coexistence:
         *,
         on_change: Callable[[], None],
         take_over: bool = False,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float],
     ) -> None:
         self.ceded: Mapping[JobKind, str] = {}
         """The kinds left to others, each with the reason."""

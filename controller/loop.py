@@ -88,7 +88,12 @@ class Loop:
         self.port = Port(self.kube, self.saw_child, self.recorder.saw_event)
         self.acting = False
         """Whether this process leads: a standby keeps its stores and its queue, and writes and records nothing."""
-        self.coexistence = Coexistence(self.kube, on_change=self.wake_all, take_over=self.settings.take_over)
+        self.coexistence = Coexistence(
+            self.kube,
+            on_change=self.wake_all,
+            take_over=self.settings.take_over,
+            monotonic=self.clock.monotonic,
+        )
         self._unconfirmed: set[Key] = set()
         self.serving = Serving(self.kube, self.kinds, self.look_again)
         self._held: dict[Key, Held] = {}

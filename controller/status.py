@@ -197,8 +197,8 @@ def _true_state(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _is_told(job: Job, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    if after["reason"] == conditions.NODE_LOST:
-        return bool(before.get("message") != after["message"])
+    if after.get("reason") == conditions.NODE_LOST:
+        return bool(before.get("message") != after.get("message"))
     if before.get("type") == after["type"]:
         return False
     if after["type"] == conditions.RUNNING:

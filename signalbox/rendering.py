@@ -19,6 +19,8 @@ NAMESPACE = "signalbox-system"
 IMAGE_NAME = "signalbox"
 HISTORY_SECRET = "signalbox-history"  # noqa: S105 - its name
 OVERLAYS = {"kubeflow.org": "overlays/kubeflow"}
+STRONG = "overlays/mpi"
+"""The one above, and the rights that kinds with children of their own sort need."""
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 ROLES = ("Role", "ClusterRole")
 
@@ -47,7 +49,9 @@ def manifests(wanted: Wanted) -> list[JSON]:
 
 def parts(wanted: Wanted) -> tuple[list[str], list[str]]:
     """Directories below deploy/: what is rendered, and the components it is rendered with."""
+    strong = any(kind.extras for kind in wanted.kinds)
     bases = [overlay for group, overlay in OVERLAYS.items() if any(kind.group == group for kind in wanted.kinds)]
+    bases = [STRONG] if strong else bases
     extra = [f"overlays/gang-{wanted.gang_scheduler}"] if wanted.gang_scheduler else []
     extra = [each for each in extra if (deploy_dir() / each).is_dir()]
     monitoring = ["overlays/monitoring"] if wanted.monitoring else []
@@ -110,6 +114,9 @@ def _narrow(each: JSON, kinds: tuple[JobKind, ...]) -> None:
     for holder in lists:
         for rule in holder["rules"]:
             rule["resources"] = [found for found in rule["resources"] if _is_ours(rule["apiGroups"], found, kinds)]
+            if rule["resources"] == ["customresourcedefinitions"]:
+                rule["resourceNames"] = [name for name in rule["resourceNames"] if _is_kept(name, kinds)]
+                rule["resources"] *= bool(rule["resourceNames"])
         holder["rules"] = [rule for rule in holder["rules"] if rule["resources"]]
 
 
@@ -118,6 +125,11 @@ def _is_ours(groups: list[str], resource: str, kinds: tuple[JobKind, ...]) -> bo
     if not any(kind.group in groups and kind.plural == plural for kind in KINDS):
         return True
     return any(kind.group in groups and kind.plural == plural for kind in kinds)
+
+
+def _is_kept(crd: str, kinds: tuple[JobKind, ...]) -> bool:
+    plural, _, group = crd.partition(".")
+    return _is_ours([group], plural, kinds)
 
 
 def _pod_specs(each: JSON) -> Iterator[JSON]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = {"schemas", "certs", "webhook", "kube", "controller", "history", "signalbox"}
+PACKAGES = {"schemas", "policy", "certs", "webhook", "kube", "controller", "history", "signalbox"}
 
 
 @pytest.fixture(scope="module")

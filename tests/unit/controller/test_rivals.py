@@ -139,7 +139,7 @@ def test_a_kind_waits_until_its_rivals_were_looked_for(coexistence, changes):
 
 def test_taking_over_serves_whatever_is_found(server):
     server.items["training-operator"] = [deployment(1)]
-    coexistence = Coexistence(server, on_change=lambda: None, take_over=True)
+    coexistence = Coexistence(server, on_change=lambda: None, take_over=True, monotonic=lambda: 0.0)
     coexistence.look(KINDS)
     assert (server.asked, coexistence.looked.is_set()) == ([], True)
     assert coexistence.may_serve(kinds.PYTORCH_JOB)

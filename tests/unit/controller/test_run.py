@@ -26,7 +26,7 @@ class Server:
             raise self.error
         yield Listing([], "1")
 
-    def get(self, path):
+    def get(self, path, **query):
         raise errors.NotFound("no such CRD")
 
     def watch(self, path, *, resource_version, label_selector, field_selector, timeout_seconds):

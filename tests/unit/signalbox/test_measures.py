@@ -7,7 +7,7 @@ from webhook import app
 
 BOUNDED = {
     "kind", "state", "outcome", "verb", "code", "from", "to", "reason", "resource", "path", "verdict", "configuration",
-    "certificate",
+    "certificate", "group", "policy",
 }  # fmt: skip
 
 

@@ -31,6 +31,9 @@ def plain(printed):
     return printed()
 
 
+POLICIES = "trainingpolicies.signalbox.dev"
+
+
 def container(objects, name):
     [found] = objects["Deployment", f"signalbox-{name}"]["spec"]["template"]["spec"]["containers"]
     return found
@@ -43,7 +46,7 @@ def crds(objects):
 def test_without_options_it_is_what_deploy_holds(plain):
     shipped = {(each["kind"], each["metadata"]["name"]): each for each in rendering.rendered(["."])}
     assert plain == shipped
-    assert crds(plain) == {"trainingjobs.signalbox.dev"}
+    assert crds(plain) == {"trainingjobs.signalbox.dev", POLICIES}
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +57,10 @@ def moved(printed):
 def test_the_namespace_is_moved_everywhere(moved):
     assert "signalbox-system" not in json.dumps(list(moved.values()))
     assert ("Namespace", "ml") in moved
-    [webhook] = moved["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
-    assert webhook["clientConfig"]["service"]["namespace"] == "ml"
-    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "ml"]
+    webhooks = moved["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
+    assert {webhook["clientConfig"]["service"]["namespace"] for webhook in webhooks} == {"ml"}
+    [for_jobs] = [webhook for webhook in webhooks if "namespaceSelector" in webhook]
+    assert for_jobs["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "ml"]
     for (kind, _), each in moved.items():
         if kind.endswith("Binding"):
             assert {subject["namespace"] for subject in each["subjects"]} == {"ml"}
@@ -70,15 +74,16 @@ def test_image_and_gang_scheduler_reach_the_processes(moved):
 
 def test_only_the_wanted_kinds_are_installed_asked_about_and_allowed(printed):
     objects = printed("-k", "PyTorchJob", "-k", "mpijobs")
-    assert crds(objects) == {"pytorchjobs.kubeflow.org", "mpijobs.kubeflow.org"}
+    assert crds(objects) == {"pytorchjobs.kubeflow.org", "mpijobs.kubeflow.org", POLICIES}
     text = json.dumps(list(objects.values()))
     assert not [
         kind.plural for kind in KINDS if f'"{kind.plural}' in text and kind.plural not in ("pytorchjobs", "mpijobs")
     ]
-    [webhook] = objects["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
-    assert [rule["resources"] for rule in webhook["rules"]] == [
+    webhooks = objects["ValidatingWebhookConfiguration", "signalbox-validating"]["webhooks"]
+    assert [rule["resources"] for webhook in webhooks for rule in webhook["rules"]] == [
         ["mpijobs", "pytorchjobs"],
         ["mpijobs/scale", "pytorchjobs/scale"],
+        ["trainingpolicies"],
     ]
 
 
