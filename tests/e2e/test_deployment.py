@@ -107,7 +107,7 @@ def test_a_kind_is_left_to_the_operator_that_serves_it(signalbox, kubectl, names
         return json.loads(shown.stdout)["not_served"]
 
     reason = f"Kubeflow's training operator is at work: Deployment {namespace}/training-operator"
-    until(lambda: not_served().get("PyTorchJob") == reason, 90)
+    until(lambda: not_served().get("PyTorchJob.kubeflow.org") == reason, 90)
     assert "TrainingJob" not in not_served()
     shown = CliRunner().invoke(status, ["--state-dir", str(signalbox.state_dir)])
     assert f"PyTorchJob is not served: {reason}" in shown.stdout

@@ -21,8 +21,7 @@ def test_a_live_job_and_a_deleted_one(signalbox, kubectl, namespace, until, job_
             with urllib.request.urlopen(f"{address}/api/v1/jobs?namespace={namespace}{query}") as answer:
                 return json.load(answer)["items"]
         except urllib.error.HTTPError as error:
-            assert error.code == 503
-            return []
+            return [{"status": error.code}]
 
     manifest = job_manifest("shown", replicas={"Worker": 2}, never_ends="true")
     kubectl("apply", "-n", namespace, "-f", "-", stdin=manifest)
