@@ -293,11 +293,18 @@ class Loop:
 
     def _may(self, key: Key, job: JSON, action: object) -> bool:
         if isinstance(action, Create | Update):
-            held = self._held.get(key)
-            return held is None or held.until <= self.clock.monotonic()
+            return not self._is_held(key)
         if isinstance(action, DeleteJob):
             return self._is_saved(key, job, action.due)
         return not (isinstance(action, Delete) and (action.uid, action.force) in self._deleted)
+
+    def _is_held(self, key: Key) -> bool:
+        """Whether creates still wait; asks for the retry again, since an earlier turn replaced the one asked for."""
+        held = self._held.get(key)
+        left = held.until - self.clock.monotonic() if held else 0.0
+        if left > 0:
+            self.queue.add_after(key, left)
+        return left > 0
 
     def _note_deletes(self, actions: list[Action]) -> None:
         """A delete is sent once, however late the watch shows it."""

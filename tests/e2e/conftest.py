@@ -53,7 +53,7 @@ class Signalbox:
         """A kubeconfig for a ServiceAccount of the installation, written to ``path``."""
         token = self._kubectl("create", "token", account, "-n", "signalbox-system").stdout.strip()
         cluster = self._site.cluster
-        path.write_text(credentials.kubeconfig(cluster.server, cluster.ca_pem, token))
+        path.write_text(credentials.kubeconfig(cluster.server, cluster.ca_pem, token=token))
         return path
 
     @property

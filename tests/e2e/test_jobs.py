@@ -189,7 +189,8 @@ def test_a_strangers_pod_is_left_alone(signalbox, kubectl, namespace, until, sub
     stranger = signalbox.pods(namespace)["job-worker-0"]
     submit("job", replicas={"Worker": 1}, run_seconds="1")
     until(lambda: signalbox.events(namespace).get("NameConflict"))
-    assert (signalbox.pods(namespace)["job-worker-0"], signalbox.state("tj", "job", namespace)) == (stranger, "Pending")
+    until(lambda: signalbox.state("tj", "job", namespace) == "Pending")
+    assert signalbox.pods(namespace)["job-worker-0"] == stranger
     kubectl("delete", "pod", "job-worker-0", "-n", namespace, "--wait=false")
     until(lambda: signalbox.state("trainingjob", "job", namespace) == "Succeeded", 60)
 

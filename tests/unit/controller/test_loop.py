@@ -345,6 +345,26 @@ def test_a_delete_is_sent_once_however_late_the_watch_shows_it():
     assert [entry for entry in server.log if entry[0] == "delete"] == [("delete", "/api/v1/namespaces/ns/services/job")]
 
 
+def test_what_wakes_a_held_job_does_not_cost_it_its_retry():
+    """Of several turns asked for the queue keeps the earliest: that of a child's change, not that of the retry."""
+    server, time = Server(), Time()
+    server.refuse_pods = "exceeded quota"
+    made = loop(server, time)
+    made.queue = WorkQueue(monotonic=lambda: time.seconds)
+    stored(made)
+    made.reconcile(KEY)
+    made.queue.add_after(KEY, 0.1)
+    time.seconds = 1
+    assert made.queue.get(0) == KEY
+    made.reconcile(KEY)
+    made.queue.done(KEY)
+    assert (made.queue.get(0), server.count(("create", "Pod"))) == (None, 1)
+    time.seconds = 6
+    assert made.queue.get(0) == KEY
+    made.reconcile(KEY)
+    assert server.count(("create", "Pod")) == 2
+
+
 def test_a_kind_that_is_not_served_is_left_alone_until_it_is():
     server = Server()
     made = loop(server, Time())
