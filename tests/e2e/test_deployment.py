@@ -108,9 +108,9 @@ def test_a_kind_is_left_to_the_operator_that_serves_it(signalbox, kubectl, names
 
     reason = f"Kubeflow's training operator is at work: Deployment {namespace}/training-operator"
     until(lambda: not_served().get("PyTorchJob.kubeflow.org") == reason, 90)
-    assert "TrainingJob" not in not_served()
+    assert "TrainingJob.signalbox.dev" not in not_served()
     shown = CliRunner().invoke(status, ["--state-dir", str(signalbox.state_dir)])
-    assert f"PyTorchJob is not served: {reason}" in shown.stdout
+    assert f"PyTorchJob.kubeflow.org is not served: {reason}" in shown.stdout
     kubectl("apply", "-n", namespace, "-f", str(signalbox.examples / "trainingjob-minimal.yaml"))
     kubectl("apply", "-n", namespace, "-f", str(signalbox.examples / "pytorch-mnist.yaml"))
     kubectl("wait", "tj", "--all", "-n", namespace, "--for=condition=Succeeded", "--timeout=60s")
