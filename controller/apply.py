@@ -57,24 +57,23 @@ def policy_status(kube: RawKube, stored: Mapping[str, Any], changed: JSON) -> JS
 
 
 def actions(port: Port, job: Job, resource: Resource, wanted: Iterable[Action]) -> Obstacle | None:
-    """Sends the actions in order, stops at the first obstacle and returns it.
+    """Sends the actions in order; after the first obstacle, which is returned, the deletes alone.
 
     Raises ``Stop`` when the job's namespace is going away, and ``KubeError`` for passing trouble: also for a name that
     belongs to another object by now, of which the watch will tell.
     """
+    obstacle: Obstacle | None = None
     for action in wanted:
         if isinstance(action, Create):
-            if obstacle := _create(port, job, action):
-                return obstacle
+            obstacle = obstacle or _create(port, job, action)
         elif isinstance(action, Update):
-            if obstacle := _update(port, job, action):
-                return obstacle
+            obstacle = obstacle or _update(port, job, action)
         elif isinstance(action, Delete):
             path = RESOURCES[action.resource].path(job.namespace, action.name)
             _delete(port, path, action.uid, grace_seconds=0 if action.force else None)
         elif isinstance(action, DeleteJob):
             _delete(port, resource.path(job.namespace, job.name), job.uid)
-    return None
+    return obstacle
 
 
 def status(port: Port, job: Mapping[str, Any], resource: Resource, wanted: JSON) -> JSON | None:

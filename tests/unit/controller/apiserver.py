@@ -161,7 +161,7 @@ class Cluster:
         self.server = Server()
         self.kind = kind
         self.key = Key(kind, "ns", "job")
-        self.settings = Settings(status_interval=0.0, **settings)
+        self.settings = Settings(status_interval=0.0, take_over=True, **settings)
         metadata = {"name": "job", "namespace": "ns", "uid": "job-uid", "generation": 1}
         self.server.put(kind.plural, {"metadata": metadata, "spec": spec, "status": {}})
         self.start()

@@ -82,6 +82,13 @@ def test_a_refused_create_is_an_obstacle(error, obstacle):
     assert Seen(create=error).does(CREATE) == Obstacle(obstacle, error.message)
 
 
+def test_after_an_obstacle_nothing_more_is_created_but_deletes_go_on():
+    """The loop takes every delete of a plan for sent."""
+    seen = Seen(create=errors.Forbidden("exceeded quota: few"))
+    assert seen.does(CREATE, CREATE, Delete("pods", "job-worker-1", "u")) is not None
+    assert [verb for verb, *_ in seen.kube.calls] == ["create", "delete"]
+
+
 @pytest.mark.parametrize(
     "error",
     [
