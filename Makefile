@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
-PACKAGES := schemas certs webhook kube controller history signalbox
+PACKAGES := schemas policy certs webhook kube controller history signalbox
 
 .PHONY: up down test kueue check lint generate lock clean
 

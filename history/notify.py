@@ -69,7 +69,7 @@ class Notifier:
         try:
             headers = {"Content-Type": "application/json", DELIVERY: row["job_id"], **self._signature(body)}
             request = urllib.request.Request(self.url, body, headers)  # noqa: S310 (http only: __post_init__)
-            with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310  # nosec B310
                 answer.read(1)
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError):
