@@ -131,9 +131,8 @@ class Loop:
 
     def wake_all(self) -> None:
         """Every job is looked at again."""
-        for kind, store in self.jobs.items():
-            for job in store.values():
-                self.queue.add(_key(kind, job))
+        for kind in self.kinds:
+            self.look_again(kind)
 
     # --- what the watches tell
 
@@ -181,8 +180,7 @@ class Loop:
     def look_again(self, kind: JobKind) -> None:
         """Every job of the kind is looked at."""
         for job in self.jobs[kind].values():
-            metadata = job["metadata"]
-            self.queue.add(Key(kind, metadata["namespace"], metadata["name"]))
+            self.queue.add(_key(kind, job))
 
     def _kind_of(self, owner: Mapping[str, Any] | None) -> JobKind | None:
         reference = mapping(owner)

@@ -1,9 +1,6 @@
 """Against real handshakes on loopback."""
 
-import contextlib
 import socket
-import ssl
-import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -37,26 +34,16 @@ def self_signed():
     return Pair(certificate.public_bytes(serialization.Encoding.PEM), pem)
 
 
-@contextlib.contextmanager
-def server(pair, directory):
-    (directory / "crt").write_bytes(pair.certificate)
-    (directory / "key").write_bytes(pair.key)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(directory / "crt", directory / "key")
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=answer, args=(listening, context))
-        thread.start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
+@pytest.fixture
+def server(tls_server, tmp_path):
+    """``with server(pair) as port:``"""
 
+    def serve(pair):
+        (tmp_path / "crt").write_bytes(pair.certificate)
+        (tmp_path / "key").write_bytes(pair.key)
+        return tls_server(tmp_path / "crt", tmp_path / "key")
 
-def answer(listening, context):
-    with contextlib.suppress(OSError):
-        while True:
-            client, _ = listening.accept()
-            with contextlib.suppress(OSError), client, context.wrap_socket(client, server_side=True):
-                pass
+    return serve
 
 
 CA, OTHER, SELF = new_ca(NOW), new_ca(NOW), self_signed()
@@ -89,13 +76,13 @@ EXPIRED = new_leaf(CA, NAMES, NOW - timedelta(days=91))
         "none",
     ],
 )
-def test_trust(pair, bundle, found, tmp_path):
-    with server(pair, tmp_path) as port:
+def test_trust(pair, bundle, found, server):
+    with server(pair) as port:
         assert trust("127.0.0.1", port, bundle) is found
 
 
-def test_name_is_looked_at_when_given(tmp_path):
-    with server(LEAF, tmp_path) as port:
+def test_name_is_looked_at_when_given(server):
+    with server(LEAF) as port:
         assert trust("127.0.0.1", port, CA.certificate, name="webhook.system.svc") is Trust.TRUSTED
         assert trust("127.0.0.1", port, CA.certificate, name="stranger.system.svc") is Trust.UNKNOWN
 

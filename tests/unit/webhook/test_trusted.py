@@ -1,7 +1,3 @@
-import contextlib
-import socket
-import ssl
-import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -28,24 +24,10 @@ class Cluster:
 
 
 @pytest.fixture
-def port(authority):
+def port(tls_server, authority):
     """A server that shows the authority's leaf."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*authority.files)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=answer, args=(listening, context))
-        thread.start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
-
-
-def answer(listening, context):
-    with contextlib.suppress(OSError):
-        while True:
-            client, _ = listening.accept()
-            with contextlib.suppress(OSError), client, context.wrap_socket(client, server_side=True):
-                pass
+    with tls_server(*authority.files) as port:
+        yield port
 
 
 @pytest.fixture
