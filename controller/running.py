@@ -10,7 +10,7 @@ from typing import Any
 from policy.model import Policy, PolicySet
 from policy.request import Request
 from schemas import conditions
-from schemas.job import Job, mapping, sequence
+from schemas.job import Job, integer, mapping, sequence
 from schemas.kinds import JobKind
 
 JSON = dict[str, Any]
@@ -70,15 +70,16 @@ class Places:
         if view.uid in running or len(running) < most:
             return ""
         jobs = "1 job runs" if len(running) == 1 else f"{len(running)} jobs run"
-        return f"Policy {policy.name} lets {most} jobs run at once in namespace {view.namespace}, and {jobs}."
+        lets = "1 job" if most == 1 else f"{most} jobs"
+        return f"Policy {policy.name} lets {lets} run at once in namespace {view.namespace}, and {jobs}."
 
     def _runs(self, job: Job) -> bool:
         return runs(job) or (job.uid in self._given and waits(job))
 
 
 def runs(job: Job) -> bool:
-    """Started, and neither ended nor suspended."""
-    return has_started(job) and not job.suspended and not _has_ended(job)
+    """Started and not ended. A suspended job runs until its pods are gone: so long they hold what others wait for."""
+    return not _has_ended(job) and ((has_started(job) and not job.suspended) or _has_pods(job))
 
 
 def waits(job: Job) -> bool:
@@ -93,6 +94,11 @@ def occupies(job: Job) -> bool:
 
 def has_started(job: Job) -> bool:
     return job.status.get("startTime") is not None
+
+
+def _has_pods(job: Job) -> bool:
+    rows = [mapping(row) for row in mapping(job.status.get("replicaStatuses")).values()]
+    return any(integer(row.get(count)) for row in rows for count in ("active", "pending"))
 
 
 def _has_ended(job: Job) -> bool:

@@ -30,6 +30,12 @@ def job(name, status=None, namespace="ns", **run_policy):
     return {"metadata": metadata, "spec": spec, "status": status or {}}
 
 
+def leaving(**counts):
+    """A job that is being suspended: its start is forgotten, its pods are still there."""
+    rows = [{"type": "Pending", "status": "True", "reason": "JobSuspending"}]
+    return {"conditions": rows, "replicaStatuses": {"Worker": counts}}
+
+
 def stored(name, **spec):
     metadata = {"name": name, "generation": 1, "resourceVersion": "1"}
     return {"apiVersion": "signalbox.dev/v1", "kind": "TrainingPolicy", "metadata": metadata, "spec": spec}
@@ -49,6 +55,11 @@ ONE = contents(stored("one", limits={"maxRunningJobs": 1})).policies
         (job("a0", STARTED), True),
         (job("a0", ENDED), False),
         (job("a0", STARTED, suspend=True), False),
+        (job("a0", leaving(active=1), suspend=True), True),
+        (job("a0", leaving(pending=2), suspend=True), True),
+        (job("a0", leaving(active=1)), True),
+        (job("a0", leaving(failed=1), suspend=True), False),
+        (job("a0", {**leaving(active=1), **ENDED}), False),
         (job("a0", STARTED, namespace="other"), False),
     ],
 )
@@ -64,7 +75,7 @@ def test_two_jobs_at_once_get_one_place():
     places = Places(lambda: [(KIND, first), (KIND, second)])
     assert places.held(KIND, first, ONE, {}) == ""
     said = places.held(KIND, second, ONE, {})
-    assert said == "Policy one lets 1 jobs run at once in namespace ns, and 1 job runs."
+    assert said == "Policy one lets 1 job run at once in namespace ns, and 1 job runs."
     assert places.held(KIND, first, ONE, {}) == ""
     assert [item["metadata"]["name"] for _, item in places.waiting("ns")] == ["b1"]
     places.leave("a0")
