@@ -52,14 +52,13 @@ POLICIES: tuple[Policy, ...] = (
 
 def decide(kind: JobKind, seen: Snapshot, now: datetime) -> Plan:
     """The plan for one job at one moment: the first policy that settles the matter ends the list."""
-    course = Course.of(kind, seen)
+    course = endings.forced(Course.of(kind, seen), now)
     for policy in POLICIES:
         course = policy(course, now)
         if course.settled:
             break
     if not course.ours:
         return Plan()
-    course = endings.forced(course, now)
     wanted = status.compose(course, now)
     events = (*course.events, *status.transition(course.job, wanted))
     return Plan(actions=course.actions, status=wanted, events=events, notices=course.notices, wake=course.wake)

@@ -224,6 +224,13 @@ def test_pods_that_do_not_go_are_force_deleted_whatever_the_job_waits_for(traini
     assert "worker-1" not in job.names
 
 
+def test_a_pod_is_force_deleted_before_its_job_goes(training):
+    job = training.type("Worker", 2).policy(ttlSecondsAfterFinished=60).settle().runs().settle().leaves("worker-1")
+    job.ends("worker-0", 1).settle().patient(0)
+    assert job.later(60).settle().deleted_job
+    assert "worker-1" not in job.names
+
+
 def test_a_completion_in_the_future_is_waited_for_with_one_warning(training):
     job = training.type("Worker", 1).policy(ttlSecondsAfterFinished=60).settle().runs().ends("worker-0").settle()
     job.later(-3600).settle()

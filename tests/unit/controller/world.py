@@ -97,6 +97,8 @@ class World:
 
     def _acted(self, plan: Plan) -> list[bool]:
         """The outcomes of the actions up to the first obstacle."""
+        early = [action for action in plan.actions[:-1] if isinstance(action, DeleteJob)]
+        assert not early, "a crash after the job's delete would lose the rest for ever"
         acted = []
         for action in plan.actions:
             acted.append(self._act(action))
