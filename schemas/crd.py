@@ -99,6 +99,7 @@ POLICY_COLUMNS: list[JSON] = [
     {"name": "Matched", "type": "integer", "jsonPath": ".status.matched"},
     {"name": "Denied", "type": "integer", "jsonPath": ".status.denied"},
     {"name": "Warned", "type": "integer", "jsonPath": ".status.warned"},
+    {"name": "Audited", "type": "integer", "jsonPath": ".status.audited"},
     {"name": "Defaulted", "type": "integer", "jsonPath": ".status.defaulted"},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 ]
