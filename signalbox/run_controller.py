@@ -78,6 +78,12 @@ def kinds_named(words: str) -> "tuple[JobKind, ...]":
 @click.option(
     "--status-interval", type=click.FloatRange(min=0), default=1.0, help="Seconds a change of counts alone waits."
 )
+@click.option(
+    "--policy-scan",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    help="Seconds between two looks at all stored jobs for what policies say of them.",
+)
 @certificate_options
 @click.option(
     "--force-delete-after",
@@ -133,6 +139,7 @@ def _run(options: dict[str, Any]) -> None:
         gang_scheduler_name=options["gang_scheduler_name"],
         kubectl_delivery_image=options["kubectl_delivery_image"],
         take_over=options["take_over"],
+        policy_scan=options["policy_scan"],
     )
     leading = election.leading if election else lambda: True
     recorder, chores = _recorder(options, leading)

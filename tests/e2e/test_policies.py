@@ -171,3 +171,50 @@ def test_a_namespace_runs_one_job_at_a_time(signalbox, kubectl, namespace, job_m
         until(lambda: signalbox.state("trainingjob", "second", namespace) == "Running")
     finally:
         kubectl("delete", "tpol", policy["metadata"]["name"])
+
+
+@pytest.fixture
+def unchecked(signalbox, kubectl):
+    """The API server takes policies as they come, without asking the webhook; afterwards it asks again."""
+    drop = '[{"op":"test","path":"/webhooks/1/name","value":"validate-policy.signalbox.dev"},' + (
+        '{"op":"remove","path":"/webhooks/1"}]'
+    )
+    kubectl("patch", "validatingwebhookconfiguration", "signalbox-validating", "--type=json", "-p", drop)
+    yield
+    kubectl("delete", "tpol", "broken", "--ignore-not-found")
+    signalbox.install()
+
+
+def test_an_invalid_policy_that_gets_in_says_so_and_blocks_nobody(signalbox, kubectl, namespace, unchecked, until):
+    policy = {"apiVersion": "signalbox.dev/v1", "kind": "TrainingPolicy", "metadata": {"name": "broken"}}
+    limits = {"replicas": {"min": 3, "max": 2}, "requiredLabels": ["team"]}
+    until(
+        lambda: (
+            not kubectl(
+                "apply", "-f", "-", stdin=json.dumps({**policy, "spec": {"limits": limits}}), check=False
+            ).returncode
+        )
+    )
+    [ready] = until(lambda: status(kubectl, "broken").get("conditions"))
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "Invalid")
+    assert "spec.limits.replicas.min: must be at most max, 2 (got 3)" in ready["message"]
+    submit(kubectl, namespace, manifest("free"), check=True)
+    assert "matched" not in status(kubectl, "broken")
+
+
+def test_stored_jobs_that_break_a_policy_are_counted(signalbox, kubectl, namespace, until):
+    """A policy made after the jobs: nobody submits anything, and its status still says whom it would refuse."""
+    for name, labels in (("with", {"team": "vision"}), ("without", {}), ("neither", {})):
+        submit(kubectl, namespace, manifest(name, labels=labels), check=True)
+    policy = {"apiVersion": "signalbox.dev/v1", "kind": "TrainingPolicy", "metadata": {"name": f"late-{namespace}"}}
+    policy["spec"] = {"match": {"namespaces": [namespace]}, "limits": {"requiredLabels": ["team"]}}
+    signalbox.control_with("--policy-scan", "1")
+    try:
+        kubectl("apply", "-f", "-", stdin=json.dumps(policy))
+        scan = until(lambda: status(kubectl, policy["metadata"]["name"]).get("scan"))
+        assert (scan["jobs"], scan["violating"]) == (3, 2)
+        kubectl("label", "trainingjob", "neither", "-n", namespace, "team=speech")
+        until(lambda: status(kubectl, policy["metadata"]["name"])["scan"]["violating"] == 1)
+    finally:
+        kubectl("delete", "tpol", policy["metadata"]["name"])
+        signalbox.start()
