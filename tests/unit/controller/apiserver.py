@@ -5,6 +5,7 @@ status as a subresource. Faults strike before or after a call has had its effect
 """
 
 import contextlib
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from controller.loop import Key, Loop
 from controller.settings import Settings
 from kube import errors
 from schemas import times
+from schemas.defaults import merge_patch
 from schemas.kinds import JobKind
 from schemas.records import NoRecorder
 
@@ -41,7 +43,7 @@ class Server:
         self.now = START
         self.elapsed = 0.0
         self.version = 100
-        self.objects: dict[str, dict[str, JSON]] = {"pods": {}, "services": {}, "events": {}}
+        self.objects: dict[str, dict[str, JSON]] = defaultdict(dict)
         self.changes: list[tuple[str, str, JSON]] = []
         self.made: dict[str, int] = {}
         self.creations: list[str] = []
@@ -87,7 +89,10 @@ class Server:
     def patch(self, path: str, body: JSON, *, kind: str) -> JSON:
         plural, name = path.split("/")[-2:]
         with self._call():
-            self.put(plural, {**self._held(plural, name), **body})
+            held = self._held(plural, name)
+            if body.get("metadata", {}).get("uid") not in (None, held["metadata"]["uid"]):
+                raise errors.Conflict("the UID in the patch is another", status=409)
+            self.put(plural, merge_patch(held, body))
             return copied(self.objects[plural][name])
 
     def delete(self, path: str, *, uid: str, grace_seconds: int | None = None) -> None:
@@ -115,7 +120,7 @@ class Server:
             raise error
 
     def _held(self, plural: str, name: str) -> JSON:
-        if name not in self.objects.setdefault(plural, {}):
+        if name not in self.objects[plural]:
             raise errors.NotFound(f"{plural} {name!r} not found", status=404)
         return self.objects[plural][name]
 
@@ -129,7 +134,7 @@ class Server:
     def put(self, plural: str, obj: JSON) -> None:
         self.version += 1
         obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
-        self.objects.setdefault(plural, {})[obj["metadata"]["name"]] = obj
+        self.objects[plural][obj["metadata"]["name"]] = obj
         self.changes.append((plural, "MODIFIED", copied(obj)))
 
     def drop(self, plural: str, name: str) -> None:
@@ -200,7 +205,20 @@ class Cluster:
 
     @property
     def _stores(self) -> dict[str, Any]:
-        return {self.kind.plural: self.loop.jobs[self.kind], "pods": self.loop.pods, "services": self.loop.services}
+        stores = {self.kind.plural: self.loop.jobs[self.kind], "pods": self.loop.pods, "services": self.loop.services}
+        return stores | {key.partition(".")[0]: store for key, store in self.loop.extras.items()}
+
+    @property
+    def leaving(self) -> bool:
+        """Whether a pod is being deleted."""
+        return any("deletionTimestamp" in pod["metadata"] for pod in self.server.pods.values())
+
+    @property
+    def extras(self) -> list[tuple[str, str]]:
+        """Plural and name of every child that is neither pod nor Service."""
+        own = (self.kind.plural, "pods", "services")
+        plurals = sorted(self._stores.keys() - {*own})
+        return [(plural, name) for plural in plurals for name in sorted(self.server.objects[plural])]
 
     def reconcile(self) -> None:
         """Once; a crash is followed by a start, an error by nothing: the next reconcile is the retry."""

@@ -30,6 +30,7 @@ RUN_POLICY = st.fixed_dictionaries(
         "ttlSecondsAfterFinished": st.sampled_from([60, *[10**6] * 3]),
     },
 )
+GANGS = st.sampled_from(["none", "none", "volcano", "scheduler-plugins"])
 RULES = [{"codes": [9], "action": "RestartJob"}, {"range": "40-50", "action": "Ignore"}]
 FAULTS = st.sampled_from(
     [
@@ -43,14 +44,14 @@ FAULTS = st.sampled_from(
 DISRUPTED = [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]
 
 
-def spec_of(policies, run_policy):
+def spec_of(kind, policies, run_policy):
     def entry(replicas, policy):
-        containers = [{"name": "pytorch", "image": "i"}, {"name": "proxy", "image": "i"}]
+        containers = [{"name": kind.container, "image": "i"}, {"name": "proxy", "image": "i"}]
         pod = {"containers": containers, "initContainers": [{"name": "setup", "image": "i"}]}
         return {"replicas": replicas, "restartPolicy": policy, "template": {"spec": pod}}
 
-    types = {"Master": entry(1, policies[0]), "Worker": entry(2, policies[1])}
-    return {"pytorchReplicaSpecs": types, "runPolicy": {"exitCodeRules": RULES, **run_policy}}
+    types = {kind.leaders[0]: entry(1, policies[0]), "Worker": entry(2, policies[1])}
+    return {kind.spec_key: types, "runPolicy": {"exitCodeRules": RULES, **run_policy}}
 
 
 def state_of(cluster):
@@ -69,12 +70,16 @@ class Life(RuleBasedStateMachine):
 
     clusters: list[Cluster]
 
-    @initialize(policies=st.tuples(POLICIES, POLICIES), run_policy=RUN_POLICY, patience=st.sampled_from([None, 60.0]))
-    def begins(self, policies, run_policy, patience):
-        spec = spec_of(policies, run_policy)
-        self.clusters = [
-            Cluster(kinds.PYTORCH_JOB, deepcopy(spec), force_delete_after=patience) for _ in range(self.copies)
-        ]
+    @initialize(
+        kind=st.sampled_from([*[kinds.PYTORCH_JOB] * 3, kinds.MPI_JOB]),
+        policies=st.tuples(POLICIES, POLICIES),
+        run_policy=RUN_POLICY,
+        options=st.fixed_dictionaries({"force_delete_after": st.sampled_from([None, 60.0]), "gang_scheduler": GANGS}),
+    )
+    def begins(self, kind, policies, run_policy, options):
+        spec = spec_of(kind, policies, run_policy)
+        self.clusters = [Cluster(kind, deepcopy(spec), **options) for _ in range(self.copies)]
+        self.kind = kind
         self.ready()
 
     copies = 1
@@ -102,8 +107,8 @@ class Life(RuleBasedStateMachine):
         for _ in self.names("Pending")[: None if everyone else 1]:
             self.happens(data, ("Pending",), lambda c, name, old: c.server.set_status(name, **status))
 
-    def container(self, state, count=0, name="pytorch"):
-        return {"name": name, "state": state, "restartCount": count}
+    def container(self, state, count=0, name=None):
+        return {"name": name or self.kind.container, "state": state, "restartCount": count}
 
     @rule(data=st.data(), code=CODES, sidecar=st.booleans())
     def a_pod_ends(self, data, code, sidecar):
@@ -156,6 +161,13 @@ class Life(RuleBasedStateMachine):
     def a_pod_vanishes(self, data):
         self.happens(data, (*LIVE, "Succeeded", "Failed"), lambda c, name, old: c.server.drop("pods", name))
 
+    @rule(data=st.data())
+    def an_extra_child_vanishes(self, data):
+        if found := self.clusters[0].extras:
+            plural, name = data.draw(st.sampled_from(found))
+            for cluster in self.clusters:
+                cluster.server.drop(plural, name)
+
     @rule(data=st.data(), lost=st.booleans())
     def a_node_is_lost_or_found(self, data, lost):
         def change(cluster, name, old):
@@ -182,7 +194,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(workers=st.integers(0, 3))
     def is_scaled(self, workers):
-        self.edits(lambda spec: spec["pytorchReplicaSpecs"]["Worker"].update(replicas=workers))
+        self.edits(lambda spec: spec[self.kind.spec_key]["Worker"].update(replicas=workers))
 
     @rule(changes=RUN_POLICY)
     def the_run_policy_is_edited(self, changes):
@@ -223,6 +235,7 @@ def essence(cluster):
         "pods": pods,
         "made": sorted(cluster.server.creations),
         "services": sorted(cluster.server.objects["services"]),
+        "extras": cluster.extras,
     }
 
 
@@ -285,9 +298,15 @@ class Interrupted(Life):
         for _ in range(3):
             cluster.reconcile()
         assert cluster.server.version == version, "an idle job is written"
+        groups = [name for plural, name in cluster.extras if plural == "podgroups"]
         if state_of(cluster) == "Suspended":
             assert not cluster.server.pods
             assert not cluster.server.objects["services"]
+            assert not cluster.extras
+        elif state_of(cluster) in TERMINAL:
+            assert not groups
+        elif cluster.job and not cluster.server.refused and not cluster.leaving:
+            assert len(groups) == (cluster.settings.gang_scheduler != "none")
         assert cluster.server.calls >= calls
 
     def reconciled(self, act, known):
