@@ -255,9 +255,19 @@ def serving(plural: str, group: str) -> JobKind | None:
     return next((row for row in KINDS if row.plural == plural and row.group == group), None)
 
 
-def named(word: str) -> tuple[JobKind, ...]:
-    """The rows that ``word`` means, spelling ignored: a kind or plural, alone or with its group."""
-    return tuple(row for row in KINDS if word.lower() in _words(row))
+def named(words: str) -> tuple[JobKind, ...]:
+    """The rows that a comma-separated list names: kinds or plurals, alone or with their group, in any case.
+
+    ValueError for the first word that is no kind.
+    """
+    wanted: dict[JobKind, None] = {}
+    for word in filter(None, (part.strip() for part in words.split(","))):
+        found = [row for row in KINDS if word.lower() in _words(row)]
+        if not found:
+            known = ", ".join(f"{row.kind}.{row.group}" for row in KINDS)
+            raise ValueError(f"must be kinds out of {known} (got {word!r})")
+        wanted |= dict.fromkeys(found)
+    return tuple(wanted)
 
 
 def _words(row: JobKind) -> set[str]:

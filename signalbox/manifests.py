@@ -8,13 +8,22 @@ import click
 import orjson
 import yaml
 
+from signalbox.kind_words import kinds_named
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @click.group(invoke_without_command=True)
 @click.option("--namespace", default="signalbox-system", show_default=True, help="Where Signalbox runs.")
 @click.option("--image", default="", help="Image of all processes, with its tag or digest.")
-@click.option("--kinds", "-k", multiple=True, help="A kind to serve, repeatable; without any TrainingJob alone.")
+@click.option(
+    "--kinds",
+    "-k",
+    multiple=True,
+    metavar="KIND,...",
+    callback=lambda _context, _option, values: kinds_named(",".join(values)),
+    help="Serve these kinds, repeatable; absent: TrainingJob alone.",
+)
 @click.option(
     "--gang-scheduler", type=click.Choice(["volcano", "scheduler-plugins"]), help="Whose PodGroup each job gets."
 )
@@ -36,12 +45,8 @@ def manifests(context: click.Context, /, **options: Any) -> None:
 def _print(options: dict[str, Any]) -> None:
     from signalbox import rendering
 
-    try:
-        kinds = rendering.kinds_named(options["kinds"])
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--kinds") from error
     wanted = rendering.Wanted(
-        kinds=kinds,
+        kinds=options["kinds"] or rendering.OWN,
         namespace=options["namespace"],
         image=options["image"],
         gang_scheduler=options["gang_scheduler"] or "",

@@ -19,6 +19,7 @@ NAMESPACE = "signalbox-system"
 IMAGE_NAME = "signalbox"
 HISTORY_SECRET = "signalbox-history"  # noqa: S105 - its name
 OVERLAYS = {"kubeflow.org": "overlays/kubeflow"}
+OWN = tuple(kind for kind in KINDS if kind.group not in OVERLAYS)
 STRONG = "overlays/mpi"
 """The one above, and the rights that kinds with children of their own sort need."""
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -84,19 +85,6 @@ def adapted(objects: Iterable[JSON], wanted: Wanted) -> Iterator[JSON]:
         for pod in _pod_specs(each):
             _fill(pod, wanted)
         yield _moved(each, wanted.namespace) if wanted.namespace != NAMESPACE else each
-
-
-def kinds_named(names: Iterable[str]) -> tuple[JobKind, ...]:
-    """The kinds of these names or plurals, in any case; without names those of our own group. ValueError for others."""
-    wanted = [name.lower() for name in names]
-    if not wanted:
-        return tuple(kind for kind in KINDS if kind.group not in OVERLAYS)
-    known = {alias: kind for kind in KINDS for alias in (kind.kind.lower(), kind.plural)}
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        allowed = ", ".join(kind.kind for kind in KINDS)
-        raise ValueError(f"must be one of {allowed} (got {unknown[0]})")
-    return tuple(kind for kind in KINDS if kind in {known[name] for name in wanted})
 
 
 def _is_wanted(each: Mapping[str, Any], kinds: tuple[JobKind, ...]) -> bool:

@@ -13,32 +13,18 @@ import structlog
 from signalbox import history_options
 from signalbox.history_options import FILE
 from signalbox.keeping import certificate_options
+from signalbox.kind_words import kinds_named
 
 if TYPE_CHECKING:
     from controller.run import Run
     from history.chores import Chores
     from kube.config import Connection
     from kube.lease import Election
-    from schemas.kinds import JobKind
     from schemas.records import Recorder
 
 HISTORY_SECONDS = 10.0
 RELEASE_SECONDS = 6.0
 LEASE = "signalbox-controller"
-
-
-def kinds_named(words: str) -> "tuple[JobKind, ...]":
-    """The rows that a comma-separated list names; all of them when it is empty."""
-    from schemas import kinds
-
-    wanted: dict[JobKind, None] = {}
-    for word in filter(None, (part.strip() for part in words.split(","))):
-        found = kinds.named(word)
-        if not found:
-            known = ", ".join(f"{row.kind}.{row.group}" for row in kinds.KINDS)
-            raise click.BadParameter(f"must be kinds out of {known} (got {word!r})")
-        wanted |= dict.fromkeys(found)
-    return tuple(wanted) or kinds.KINDS
 
 
 @click.command(context_settings={"show_default": True})
@@ -123,6 +109,7 @@ def _run(options: dict[str, Any]) -> None:
     from controller.settings import Settings
     from kube.config import connect
     from kube.raw import RawKube
+    from schemas.kinds import KINDS
     from signalbox import keeping
 
     kubeconfig = options["kubeconfig"]
@@ -143,7 +130,7 @@ def _run(options: dict[str, Any]) -> None:
     )
     leading = election.leading if election else lambda: True
     recorder, chores = _recorder(options, leading)
-    run = Run(Loop(kube, options["kinds"], recorder, settings), leading=election.leading if election else None)
+    run = Run(Loop(kube, options["kinds"] or KINDS, recorder, settings), leading=election.leading if election else None)
     _serve(run, options["health_bind"], options["metrics_bind"])
     stop = threading.Event()
     keeping.start(keeping.keeper(kube, options, leading=leading), stop)

@@ -90,8 +90,8 @@ def test_only_the_wanted_kinds_are_installed_asked_about_and_allowed(printed):
 def test_an_unknown_kind_is_named_with_those_that_are_known():
     result = CliRunner().invoke(manifests, ["--kinds", "SparkJob"])
     assert result.exit_code == 2
-    assert "must be one of TrainingJob, PyTorchJob" in result.output
-    assert "(got sparkjob)" in result.output
+    assert "must be kinds out of TrainingJob.signalbox.dev, PyTorchJob.kubeflow.org" in result.output
+    assert "(got 'SparkJob')" in result.output
 
 
 def test_the_history_is_where_a_secret_says(printed, plain):

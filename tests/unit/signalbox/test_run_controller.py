@@ -4,22 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from kube.config import Connection
-from schemas import kinds
 from signalbox import run_controller
-from signalbox.run_controller import controller, kinds_named
-
-
-@pytest.mark.parametrize(
-    ("words", "rows"),
-    [
-        ("", kinds.KINDS),
-        (" , ", kinds.KINDS),
-        ("PyTorchJob", (kinds.PYTORCH_JOB,)),
-        ("trainingjobs, pytorchjob.kubeflow.org,TrainingJob", (kinds.TRAINING_JOB, kinds.PYTORCH_JOB)),
-    ],
-)
-def test_kinds_by_name(words, rows):
-    assert kinds_named(words) == rows
+from signalbox.run_controller import controller
 
 
 @pytest.mark.parametrize(
