@@ -1,4 +1,7 @@
-"""What is wrong with a policy beyond its schema: each check is one function, ``CHECKS`` lists them."""
+"""What is wrong with a policy beyond its schema: each check is one function, ``CHECKS`` lists them.
+
+A check passes over what it cannot read: the schema says what is wrong with that.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +14,7 @@ from policy.match import BY_USER, Matcher, matcher
 from policy.patterns import patterns
 from schemas import faults, kinds, names
 from schemas.faults import NOTHING, REQUIRED, Fault
-from schemas.job import Job, mapping, sequence
+from schemas.job import Job, mapping, sequence, text
 from schemas.times import parse
 
 JSON = dict[str, Any]
@@ -32,7 +35,8 @@ def _matches(spec: Spec) -> Iterator[tuple[Segments, Mapping[str, Any]]]:
         if spec.get(name) is not None:
             yield ("spec", name), mapping(spec[name])
     for index, item in enumerate(sequence(spec.get("exceptions"))):
-        yield ("spec", "exceptions", index, "match"), mapping(item.get("match"))
+        if isinstance(item, Mapping):
+            yield ("spec", "exceptions", index, "match"), mapping(item.get("match"))
 
 
 def ranges_run_upward(spec: Spec) -> Iterator[Fault]:
@@ -89,7 +93,7 @@ def kinds_are_served(spec: Spec) -> Iterator[Fault]:
     served = [row.kind for row in kinds.KINDS]
     for at, parts in _matches(spec):
         for index, name in enumerate(sequence(parts.get("kinds"))):
-            if not any(patterns([name]).has(kind) for kind in served):
+            if not any(patterns([text(name)]).has(kind) for kind in served):
                 yield Fault(faults.path(*at, "kinds", index), f"must match one of {', '.join(served)}", name)
 
 
@@ -97,7 +101,7 @@ def accounts_have_namespaces(spec: Spec) -> Iterator[Fault]:
     """A service account is named with its namespace."""
     for at, parts in _matches(spec):
         for index, name in enumerate(sequence(parts.get("serviceAccounts"))):
-            if not ACCOUNT.fullmatch(name):
+            if not ACCOUNT.fullmatch(text(name)):
                 yield Fault(faults.path(*at, "serviceAccounts", index), "must be namespace/name", name)
 
 
@@ -107,7 +111,7 @@ def selectors_fit_their_operators(spec: Spec) -> Iterator[Fault]:
         for name in ("namespaceSelector", "objectSelector"):
             for index, item in enumerate(sequence(mapping(parts.get(name)).get("matchExpressions"))):
                 path = faults.path(*at, name, "matchExpressions", index, "values")
-                values, operator = sequence(item.get("values")), item["operator"]
+                values, operator = sequence(mapping(item).get("values")), mapping(item).get("operator")
                 if operator in ("In", "NotIn") and not values:
                     yield Fault(path, f"must be set: the operator is {operator}", NOTHING, REQUIRED)
                 if operator in ("Exists", "DoesNotExist") and values:
@@ -118,7 +122,7 @@ def required_keys_are_keys(spec: Spec) -> Iterator[Fault]:
     """A label that no object can have would refuse every job."""
     for name in ("requiredLabels", "requiredAnnotations"):
         for index, item in enumerate(sequence(mapping(spec.get("limits")).get(name))):
-            if not LABEL_KEY.fullmatch(item.partition("=")[0]):
+            if not LABEL_KEY.fullmatch(text(item).partition("=")[0]):
                 yield Fault(faults.path("spec", "limits", name, index), "must be a key, or key=value", item)
 
 
@@ -137,7 +141,7 @@ def rules_have_names(spec: Spec) -> Iterator[Fault]:
     """Refusals and exceptions name rules, so a name is a DNS label, there once, and no limit's."""
     seen: set[str] = set()
     for index, rule in enumerate(sequence(spec.get("rules"))):
-        path, name = faults.path("spec", "rules", index, "name"), rule["name"]
+        path, name = faults.path("spec", "rules", index, "name"), text(mapping(rule).get("name"))
         if not names.is_dns_1123_label(name) or name in LIMITS:
             yield Fault(path, "must be a DNS label: lower-case letters, digits, '-', and no limit's field", name)
         if name in seen:
@@ -148,15 +152,15 @@ def rules_have_names(spec: Spec) -> Iterator[Fault]:
 def rules_point_at_fields(spec: Spec) -> Iterator[Fault]:
     """fieldPath is a path as refusals show it."""
     for index, rule in enumerate(sequence(spec.get("rules"))):
-        path = rule.get("fieldPath")
+        path = text(mapping(rule).get("fieldPath"))
         if path and not FIELD_PATH.fullmatch(path):
             yield Fault(faults.path("spec", "rules", index, "fieldPath"), "must be a path such as spec.runPolicy", path)
 
 
 def exceptions_name_rules(spec: Spec) -> Iterator[Fault]:
     """An exception to a rule that is not there excepts nothing."""
-    there = [*LIMITS, *(rule["name"] for rule in sequence(spec.get("rules")))]
-    for index, item in enumerate(sequence(spec.get("exceptions"))):
+    there = [*LIMITS, *(mapping(rule).get("name") for rule in sequence(spec.get("rules")))]
+    for index, item in enumerate(map(mapping, sequence(spec.get("exceptions")))):
         for place, name in enumerate(sequence(item.get("rules"))):
             if name not in there:
                 path = faults.path("spec", "exceptions", index, "rules", place)

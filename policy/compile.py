@@ -42,17 +42,22 @@ def check(value: Any) -> list[Fault]:
         return [Fault("spec", "must be set", reason=faults.REQUIRED)]
     found = list(validation.faults_by(loader.policy_validator(), value))
     found += unknown.unknown_in(unknown.policy_schema(), value)
-    if not found:
-        found = [fault for rule in checks.CHECKS for fault in rule(value["spec"])]
-        found += _expression_faults(value["spec"])
+    told = {fault.path for fault in found}
+    found += [fault for fault in _beyond_schema(mapping(value["spec"])) if fault.path not in told]
     return faults.ordered(found or checks.own_refusals(value["spec"]))
 
 
+def _beyond_schema(spec: Mapping[str, Any]) -> Iterator[Fault]:
+    for rule in checks.CHECKS:
+        yield from rule(spec)
+    yield from _expression_faults(spec)
+
+
 def _expression_faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
-    for index, rule in enumerate(sequence(spec.get("rules"))):
+    for index, rule in enumerate(map(mapping, sequence(spec.get("rules")))):
         for field, wanted in (("expression", BOOLEAN), ("messageExpression", STRING)):
             source = rule.get(field)
-            if source is None:
+            if not isinstance(source, str):
                 continue
             try:
                 expressions.compiled(source, wanted)

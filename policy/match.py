@@ -6,7 +6,7 @@ from typing import Any
 
 from policy.patterns import Patterns, literal_prefix, patterns
 from policy.request import Request
-from schemas.job import mapping, sequence
+from schemas.job import mapping, sequence, text
 
 JSON = dict[str, Any]
 Handle = tuple[str, ...]
@@ -107,7 +107,7 @@ def handles_of(request: Request) -> Iterator[Handle]:
 
 
 def matcher(written: Any) -> Matcher:
-    """A compiled ``match`` that the schema has found good; null and empty parts do not ask."""
+    """A compiled ``match``; null and empty parts do not ask, nor does what the schema refuses."""
     parts = mapping(written)
     return Matcher(
         kinds=_patterns(parts, "kinds"),
@@ -121,7 +121,7 @@ def matcher(written: Any) -> Matcher:
 
 
 def _patterns(parts: Mapping[str, Any], name: str) -> Patterns | None:
-    written = sequence(parts.get(name))
+    written = [item for item in sequence(parts.get(name)) if isinstance(item, str)]
     return patterns(written) if written else None
 
 
@@ -129,8 +129,8 @@ def _selector(parts: Mapping[str, Any], name: str) -> Selector | None:
     written = mapping(parts.get(name))
     labels = tuple(mapping(written.get("matchLabels")).items())
     requirements = tuple(
-        (item["key"], item["operator"], frozenset(sequence(item.get("values"))))
-        for item in sequence(written.get("matchExpressions"))
+        (text(item.get("key")), text(item.get("operator")), frozenset(map(text, sequence(item.get("values")))))
+        for item in map(mapping, sequence(written.get("matchExpressions")))
     )
     return Selector(labels, requirements) if labels or requirements else None
 

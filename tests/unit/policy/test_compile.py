@@ -126,6 +126,29 @@ def test_every_fault_is_told_at_once(written):
     assert len(found) == 3
 
 
+def test_what_the_schema_refuses_hides_nothing_beyond_it(written):
+    """One answer, whatever the layers that find the faults."""
+    spec = {
+        "priority": "1",
+        "match": {"kinds": [5, "Pod"]},
+        "limits": {"replicas": {"min": 2, "max": 1}, "gpus": 1},
+        "rules": [{"name": "r", "expression": "1 +"}, {"expression": 3}],
+        "exceptions": [None, {"match": {"kinds": ["TFJob"]}, "rules": ["x"], "reason": "r"}],
+    }
+    assert [fault.path for fault in check(written(**spec))] == [
+        "spec.exceptions[0]",
+        "spec.exceptions[1].rules[0]",
+        "spec.limits.gpus",
+        "spec.limits.replicas.min",
+        "spec.match.kinds[0]",
+        "spec.match.kinds[1]",
+        "spec.priority",
+        "spec.rules[0].expression",
+        "spec.rules[1].expression",
+        "spec.rules[1].name",
+    ]
+
+
 @pytest.mark.parametrize(
     "spec",
     [
@@ -157,4 +180,32 @@ FIELDS = st.sampled_from(["match", "exclude", "limits", "defaults", "rules", "ex
 @given(st.one_of(JSON_VALUES, st.dictionaries(FIELDS, JSON_VALUES).map(lambda spec: {"spec": spec})))
 def test_any_json_gives_a_policy_or_faults(value):
     found = compiled(value)
+    assert isinstance(found, Policy) or found.faults
+
+
+RICH = {
+    "match": {"kinds": ["TFJob"], "objectSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
+    "exclude": {"serviceAccounts": ["ci/bot"]},
+    "limits": {"replicas": {"min": 1, "max": 2}, "podResources": {"cpu": {"max": "4"}}, "requiredLabels": ["team"]},
+    "defaults": {"runPolicy": {"backoffLimit": 3}, "replicas": {"*": {"template": {"labels": {"a": "b"}}}}},
+    "rules": [{"name": "r", "expression": "true", "fieldPath": "spec", "messageExpression": "'no'"}],
+    "exceptions": [{"match": {"kinds": ["TFJob"]}, "rules": ["r"], "reason": "x", "until": "2030-01-01T00:00:00Z"}],
+}
+
+
+def damaged(draw, node):
+    """``node`` with one value anywhere in it put in place of what was there."""
+    if not node or not isinstance(node, dict | list) or draw(st.integers(0, 3)) == 0:
+        return draw(JSON_VALUES)
+    keys = list(node) if isinstance(node, dict) else range(len(node))
+    key = draw(st.sampled_from(keys))
+    copy = node.copy()
+    copy[key] = damaged(draw, node[key])
+    return copy
+
+
+@given(st.data())
+def test_a_damaged_policy_gives_a_policy_or_faults(data):
+    spec = damaged(data.draw, damaged(data.draw, RICH))
+    found = compiled({"metadata": {"name": "p"}, "spec": spec})
     assert isinstance(found, Policy) or found.faults
