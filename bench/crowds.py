@@ -23,7 +23,7 @@ def foreign(at: Ground, count: int) -> None:
     """Pods of nobody that end at once; what they add to the controller."""
     path = f"/api/v1/namespaces/{at.namespace('foreign')}/pods"
     pid = at.pid("controller")
-    before, cpu = memory(pid), cpu_seconds(pid)
+    before, cpu = memory(pid).now, cpu_seconds(pid)
     fate = {"fate.signalbox.dev/run-seconds": "0", "fate.signalbox.dev/start-seconds": "0"}
     spec = {"nodeName": "kwok-0", "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
 
@@ -34,8 +34,8 @@ def foreign(at: Ground, count: int) -> None:
         list(pool.map(create, range(count)))
     wait(lambda: sum(pod["status"].get("phase") == "Succeeded" for pod in pods(at, path)), count)
     print(
-        f"{count} finished pods of others: {memory(pid) - before:+.1f} MB and {cpu_seconds(pid) - cpu:.2f} s of CPU "
-        f"in the controller, which holds {before:.0f} MB"
+        f"{count} finished pods of others: {memory(pid).now - before:+.1f} MB and {cpu_seconds(pid) - cpu:.2f} s "
+        f"of CPU in the controller, which holds {before:.0f} MB"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
@@ -30,6 +30,8 @@ class Ground:
 
     site: Site
     kube: RawKube
+    flags: tuple[str, ...] = ()
+    """More flags of the controller, for each of its starts."""
 
     @property
     def state_dir(self) -> Path:
@@ -41,7 +43,7 @@ class Ground:
         return record.pid
 
     def start(self) -> None:
-        start_controller(self.site)
+        start_controller(self.site, *self.flags)
 
     def stop(self) -> None:
         processes.stop(self.state_dir, "controller")
@@ -64,8 +66,8 @@ class Ground:
 
 
 @contextmanager
-def ground() -> Iterator[Ground]:
-    """A cluster in a directory of its own; a watchdog ends it when this process is killed."""
+def ground(*flags: str) -> Iterator[Ground]:
+    """A cluster in a directory of its own, its controller with ``flags``; a watchdog ends it when we are killed."""
     with tempfile.TemporaryDirectory(prefix="signalbox-bench-") as directory:
         state_dir = Path(directory)
         watchdog.launch(state_dir, os.getpid())
@@ -75,10 +77,21 @@ def ground() -> Iterator[Ground]:
             for step in STEPS:
                 step.run(site)
             with closing(RawKube(connect(str(running.kubeconfig)), timeout=60.0)) as kube:
-                yield Ground(site, kube)
+                at = Ground(site, kube, flags)
+                if flags:
+                    at.stop()
+                    at.start()
+                yield at
         finally:
             cluster.stop(state_dir)
             watchdog.stop(state_dir)
+
+
+class Memory(NamedTuple):
+    """Resident, in MB."""
+
+    now: float
+    peak: float
 
 
 def cpu_seconds(pid: int) -> float:
@@ -87,7 +100,8 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def memory(pid: int) -> float:
-    """Peak of the resident memory in MB."""
+def memory(pid: int) -> Memory:
+    """The resident memory of a process."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+    now, peak = (int(re.search(rf"{name}:\s+(\d+)", status)[1]) / 1024 for name in ("VmRSS", "VmHWM"))  # type: ignore[index]
+    return Memory(now, peak)

@@ -1,6 +1,6 @@
 """What jobs cost: N PyTorchJobs of one master and three workers, from create to Succeeded, on a cluster of their own.
 
-    python bench/jobs.py 1000 [--rounds 2] [--floor] [--clean None|Running|All]
+    python bench/jobs.py 1000 [1000 …] [--floor] [--no-history] [--clean None|Running|All]
 
 Prints jobs per second, CPU of the controller per job and its peak memory, and the API server's writes per job. The
 floor is a loop without logic that replays the very writes our controller makes for one job, through the same webhooks,
@@ -22,6 +22,7 @@ JSON = dict[str, Any]
 JOBS = "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs"
 SUBMITTERS = 8
 PATIENCE = 900.0
+NO_HISTORY = ("--history-url=",)
 
 
 def manifest(name: str, clean: str) -> JSON:
@@ -68,6 +69,7 @@ def measured(at: Ground, namespace: str, count: int, clean: str) -> float:
     """One round with our controller; its jobs per second."""
     at.namespace(namespace)
     pids = {name: at.pid(name) for name in ("controller", "kube-apiserver")}
+    idle = memory(pids["controller"]).now
     cpu, before = {name: cpu_seconds(pid) for name, pid in pids.items()}, at.writes()
     started = time.monotonic()
     submit(at, namespace, count, clean)
@@ -75,9 +77,10 @@ def measured(at: Ground, namespace: str, count: int, clean: str) -> float:
     taken = time.monotonic() - started
     time.sleep(2.0)  # the clean-up after the last end belongs to the cost
     spent = {name: (cpu_seconds(pid) - cpu[name]) / count * 1000 for name, pid in pids.items()}
+    held = memory(pids["controller"])
     print(
-        f"controller {count} jobs, {clean}: {count / taken:.1f} jobs/s, {spent['controller']:.1f} ms CPU per job, "
-        f"peak {memory(pids['controller']):.0f} MB (API server {spent['kube-apiserver']:.0f} ms per job)"
+        f"controller {count} jobs, {clean}: {count / taken:.1f} jobs/s, {spent['controller']:.1f} ms CPU per job "
+        f"(API server {spent['kube-apiserver']:.0f}); {idle:.0f} MB before, {held.now:.0f} after, peak {held.peak:.0f}"
     )
     tell(at.writes() - before, count)
     return count / taken
@@ -118,10 +121,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jobs", type=int, nargs="+", help="jobs per round; several numbers are several rounds")
     parser.add_argument("--clean", default="Running", choices=["None", "Running", "All"])
+    parser.add_argument("--no-history", action="store_true", help="a controller that keeps no history")
     parser.add_argument("--floor", action="store_true", help="a floor of the same size before each round")
     parser.add_argument("--pause", action="store_true", help="wait for Enter before the first round, for a profiler")
     options = parser.parse_args()
-    with ground() as at:
+    with ground(*NO_HISTORY if options.no_history else ()) as at:
         if options.pause:
             input(f"the controller is process {at.pid('controller')}; Enter starts ")
         for number, count in enumerate(options.jobs):

@@ -60,7 +60,7 @@ class World:
 
     def __init__(self) -> None:
         self.server, self.seconds, self.reconciles, self.born = Server(), 0.0, 0, 0
-        self.loop = Loop(self.server, (KIND,), NoRecorder(), Settings())  # type: ignore[arg-type]
+        self.loop = Loop(self.server, (KIND,), NoRecorder(), Settings(take_over=True))  # type: ignore[arg-type]
         self.loop.queue = WorkQueue(monotonic=lambda: self.seconds)
         self.loop.acting = True
 
