@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cel_expr_python import cel
-from cel_expr_python.ext import ext_optional, ext_strings
-
 NAMES = ("object", "oldObject", "request", "namespaceObject", "params")
 LONGEST = 10_000  # characters
 PLACE = re.compile(r"ERROR: <input>:([0-9]+):([0-9]+): ([^\n]*)")
@@ -43,13 +40,24 @@ class Expression:
             result = self.program.eval(values)
         except RuntimeError as error:
             raise Failed(_bare(str(error))) from error
-        if result.type() == cel.Type.ERROR:
+        if result.type() == _types().ERROR:
             raise Failed(_bare(str(result.value())))
         return result.value()
 
 
 @cache
+def _types() -> Any:
+    from cel_expr_python import cel
+
+    return cel.Type
+
+
+@cache
 def _environment() -> Any:
+    """Loads the library, 12 MB, with the first expression: most clusters have no policy."""
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_optional, ext_strings
+
     variables = dict.fromkeys(NAMES, cel.Type.DYN)
     return cel.NewEnv(variables=variables, extensions=[ext_strings.ExtStrings(), ext_optional.ExtOptional()])
 
@@ -63,7 +71,7 @@ def compiled(source: str, wanted: str) -> Expression:
     except RuntimeError as error:
         raise Malformed(f"must be valid CEL: {_place(str(error))}") from error
     found = program.return_type()
-    if found != cel.Type.DYN and found.name() != wanted:
+    if found != _types().DYN and found.name() != wanted:
         raise Malformed(f"must give {TYPE_WORDS[wanted]}, not {found.name()}")
     return Expression(source, program)
 
