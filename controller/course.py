@@ -40,7 +40,7 @@ class Course:
 
     @classmethod
     def of(cls, kind: JobKind, seen: Snapshot) -> "Course":
-        job = Job(kind, seen.job)
+        job = seen.read_job(kind, seen.job)
         read = (seen.read_pod(job, raw) for raw in seen.pods)
         pods = tuple(sorted((pod for pod in read if pod), key=lambda pod: (pod.type, pod.index, pod.name)))
         stored = ledgers.read(job)

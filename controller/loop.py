@@ -171,7 +171,7 @@ class Loop:
     def _record_pod(self, kind: JobKind, change: str, pod: JSON, owner: Mapping[str, Any]) -> None:
         namespace = text(mapping(pod.get("metadata")).get("namespace"))
         job = self.jobs[kind].get(namespace, text(owner.get("name"))) or {}
-        replica_type = pods.replica_type_of(Job(kind, job), pod) or ""
+        replica_type = pods.replica_type_of(self.reader.view(kind, job), pod) or ""
         if change == "DELETED":
             self.recorder.lost_pod(pod, text(owner.get("uid")), replica_type)
         else:

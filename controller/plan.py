@@ -9,6 +9,7 @@ from controller import pods as pod_views
 from controller.pods import Pod
 from controller.settings import Settings
 from schemas.job import Job
+from schemas.kinds import JobKind
 
 JSON = dict[str, Any]
 DEFAULTS = Settings()
@@ -112,5 +113,7 @@ class Snapshot:
     """Children that are neither pods nor Services, by the resource that actions call them."""
     settings: Settings = DEFAULTS
     """What the administrator chose: which extra children a job has, and when a stuck pod goes."""
+    read_job: Callable[[JobKind, JSON], Job] = Job
+    """How the job is read: whoever keeps its spec may remember what was read of it."""
     read_pod: Callable[[Job, JSON], Pod | None] = pod_views.read
     """How a pod is read: whoever keeps the objects may remember what was read of them."""

@@ -41,9 +41,20 @@ class Checked:
     """A spec's defaults and faults, and the pods as they read with it: all change with its generation."""
 
     generation: Any
-    spec: Any
+    job: Job
     faults: tuple[str, ...]
     views: Views = field(default_factory=Views, compare=False)
+
+    def is_of(self, job: JSON) -> bool:
+        return bool(self.generation == _generation(job))
+
+    def filled(self, job: JSON) -> JSON:
+        """The job as it is now, with the defaults of its spec."""
+        return {**job, "spec": self.job.raw.get("spec")}
+
+    def read(self, _kind: JobKind, job: JSON) -> Job:
+        """A view of ``filled``."""
+        return self.job.as_now(job)
 
 
 class Reader:
@@ -72,7 +83,7 @@ class Reader:
         checked = self._check(kind, uid, job)
         pods_held = tuple(self._pods.owned_by(uid))
         checked.views.keep(pods_held)
-        filled = {**job, "spec": checked.spec}
+        filled = checked.filled(job)
         return Snapshot(
             job=filled,
             pods=pods_held,
@@ -82,25 +93,33 @@ class Reader:
             faults=checked.faults,
             tried=tried,
             obstacle=obstacle,
+            read_job=checked.read,
             read_pod=checked.views.of,
             held=self._held(kind, filled),
         )
+
+    def view(self, kind: JobKind, job: JSON) -> Job:
+        """A view of a job for what its spec says; what a snapshot has read of it is not read again."""
+        known = self._checked.get(text(mapping(job.get("metadata")).get("uid")))
+        return known.job if known and known.is_of(job) else Job(kind, job)
 
     def forget(self, uid: str) -> None:
         self._checked.pop(uid, None)
 
     def _check(self, kind: JobKind, uid: str, job: JSON) -> Checked:
-        generation = mapping(job.get("metadata")).get("generation")
         known = self._checked.get(uid)
-        if known is not None and known.generation == generation:
+        if known is not None and known.is_of(job):
             return known
-        checked = check(kind, job, generation)
+        checked = check(kind, job)
         self._checked[uid] = checked
         return checked
 
 
-def check(kind: JobKind, job: Mapping[str, Any], generation: Any = None) -> Checked:
+def check(kind: JobKind, job: Mapping[str, Any]) -> Checked:
     """The defaults and faults of a stored job: the webhook may have been bypassed."""
-    filled = defaults.default(kind, dict(job))
-    found = validation.check(Job(kind, filled))
-    return Checked(generation, filled.get("spec"), tuple(str(fault) for fault in found))
+    view = Job(kind, defaults.default(kind, dict(job)))
+    return Checked(_generation(job), view, tuple(str(fault) for fault in validation.check(view)))
+
+
+def _generation(job: Mapping[str, Any]) -> Any:
+    return mapping(job.get("metadata")).get("generation")

@@ -127,6 +127,13 @@ class Job:
     kind: JobKind
     raw: Mapping[str, Any]
 
+    def as_now(self, raw: Mapping[str, Any]) -> "Job":
+        """The job with another status or metadata and the same spec: what was read of the spec is not read again."""
+        now = Job(self.kind, raw)
+        known = vars(self)
+        vars(now).update({name: known[name] for name in OF_SPEC if name in known})
+        return now
+
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
         return mapping(self.raw.get("metadata"))
@@ -241,3 +248,17 @@ class Job:
     def replica_path(self, entry: Replica, *segments: str | int) -> str:
         """A path below the entry of one replica type."""
         return self.path(self.kind.spec_key, entry.key, *segments)
+
+
+OF_SPEC = (
+    "spec",
+    "run_policy",
+    "replica_map",
+    "replicas",
+    "total_replicas",
+    "success_policy",
+    "leader_types",
+    "leader_type",
+    "deciding",
+)
+"""What a job tells of its spec alone."""

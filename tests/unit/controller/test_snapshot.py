@@ -57,3 +57,20 @@ def test_a_new_generation_reads_anew(held, monkeypatch):
     phases(reader, job())
     phases(reader, job(generation=2))
     assert len(count) == 2
+
+
+def test_a_spec_is_read_once_for_each_generation(held):
+    reader = Reader(held, Store())
+    first, again = (seen.read_job(KIND, seen.job) for seen in (reader.read(KIND, job()), reader.read(KIND, job())))
+    assert first.replicas[0] is again.replicas[0]
+    seen = reader.read(KIND, job(generation=2))
+    assert seen.read_job(KIND, seen.job).replicas[0] is not first.replicas[0]
+
+
+def test_a_view_knows_a_spec_that_was_read_and_any_other(held):
+    reader = Reader(held, Store())
+    assert reader.view(KIND, job()).replicas[0].type == "Worker"
+    seen = reader.read(KIND, job())
+    assert reader.view(KIND, job()).replicas[0] is seen.read_job(KIND, seen.job).replicas[0]
+    assert reader.view(KIND, job(generation=2)).raw == job(generation=2)
+    assert reader.view(KIND, {}).replicas == ()
