@@ -84,7 +84,7 @@ class World:
             for pod in self.loop.pods.owned_by(job["metadata"]["uid"]):
                 changed = self.server.stored({**pod, "status": state})
                 self.loop.pods.observe(changed)
-                self.loop.on_child("MODIFIED", changed, PODS)
+                self.loop.on_child("MODIFIED", changed, PODS, pod)
             self.settle()
         for service in self.loop.services.owned_by(job["metadata"]["uid"]):
             gone = self.server.stored(service)

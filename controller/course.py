@@ -120,7 +120,7 @@ class Course:
         return replace(self, ledger=self.ledger.with_tally(replica_type, tally))
 
     def does(self, *actions: Action) -> "Course":
-        return replace(self, actions=(*self.actions, *actions))
+        return replace(self, actions=(*self.actions, *actions)) if actions else self
 
     def tells(self, *events: Event) -> "Course":
         return replace(self, events=(*self.events, *events))

@@ -25,7 +25,7 @@ from kube import errors
 from kube.queue import WorkQueue
 from kube.raw import RawKube
 from kube.resources import PODS, Resource
-from kube.store import Store
+from kube.store import Store, owner_uid
 from schemas import times
 from schemas.conditions import BLOCKED
 from schemas.job import Job, mapping, sequence, text
@@ -97,6 +97,7 @@ class Loop:
         self._unconfirmed: set[Key] = set()
         self.serving = Serving(self.kube, self.kinds, self.look_again)
         self._held: dict[Key, Held] = {}
+        self._kinds = {(kind.api_version, kind.kind): kind for kind in self.kinds}
         self._noted: dict[Key, set[Event]] = {}
         self._counts_due: dict[Key, float] = {}
         self._deleted: OrderedDict[tuple[str, bool], None] = OrderedDict()
@@ -157,16 +158,22 @@ class Loop:
         for kind, job in self.governor.places.waiting(namespace):
             self.queue.add(_key(kind, job))
 
-    def on_child(self, change: str, child: JSON, resource: Resource) -> None:
-        """A pod or another child changed: the job that controls it is looked at."""
+    def on_child(self, change: str, child: JSON, resource: Resource, old: JSON | None = None) -> None:
+        """A pod or another child changed: the job that controls it is looked at, if it reads otherwise than ``old``."""
         owner = apply.controller_of(child)
         kind = self._kind_of(owner)
         if owner is None or kind is None:
             return
         if resource is PODS and self.acting:
             self._record_pod(kind, change, child, owner)
+        if resource is PODS and old is not None and self._reads_alike(change, old, child):
+            return
         namespace = text(mapping(child.get("metadata")).get("namespace"))
         self.queue.add_after(Key(kind, namespace, text(owner.get("name"))), GATHER)
+
+    def _reads_alike(self, change: str, old: JSON, pod: JSON) -> bool:
+        """Whether the change of a pod is one that no decision sees, as of its node or its addresses."""
+        return change == "MODIFIED" and self.reader.reads_alike(owner_uid(pod) or "", old, pod)
 
     def _record_pod(self, kind: JobKind, change: str, pod: JSON, owner: Mapping[str, Any]) -> None:
         namespace = text(mapping(pod.get("metadata")).get("namespace"))
@@ -184,14 +191,7 @@ class Loop:
 
     def _kind_of(self, owner: Mapping[str, Any] | None) -> JobKind | None:
         reference = mapping(owner)
-        return next(
-            (
-                kind
-                for kind in self.kinds
-                if kind.kind == reference.get("kind") and kind.api_version == reference.get("apiVersion")
-            ),
-            None,
-        )
+        return self._kinds.get((text(reference.get("apiVersion")), text(reference.get("kind"))))
 
     def saw_child(self, resource: str, child: JSON) -> None:
         """A child this process wrote itself: known at once, since the watch stays silent about what is known."""

@@ -1,6 +1,6 @@
 """One pod of a job, read: which replica it is, how far it has come, and how it ended. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -61,7 +61,6 @@ class Pod:
     A pod that is being deleted before its main container has ended has failed already: nothing it still does counts.
     """
 
-    raw: JSON
     uid: str
     name: str
     type: str
@@ -104,15 +103,14 @@ def read(job: Job, raw: JSON) -> Pod | None:
     entry, index = replica_type_of(job, raw), _index(job.kind, labels)
     if entry is None or index is None:
         return None
-    main = _main_status(job.kind, raw)
+    main, inits = _main_status(job.kind, raw), _ordinary_inits(raw)
     stopped = _deleted_first(metadata, main, status)
-    ended = None if stopped else _end(main, raw)
+    ended = None if stopped else _end(main, inits)
     failure = _failure(raw, ended, stopped=stopped)
     succeeded = failure is None and not stopped and _succeeded(raw, ended)
     running_since = times.parse(mapping(mapping(main.get("state")).get("running")).get("startedAt"))
     phase = text(status.get("phase")) or "Pending"
     return Pod(
-        raw=raw,
         uid=text(metadata.get("uid")),
         name=text(metadata.get("name")),
         type=entry,
@@ -126,7 +124,7 @@ def read(job: Job, raw: JSON) -> Pod | None:
         succeeded=succeeded,
         failure=failure,
         ended_at=ended.at if ended else None,
-        restart_count=_restarts(job.kind, raw),
+        restart_count=_restarts((main, *inits)),
         attempt=_annotated(metadata, names.ATTEMPT),
         round=_annotated(metadata, names.ROUND),
         running_since=running_since or (ended.began if ended else None) or times.parse(status.get("startTime")),
@@ -166,18 +164,20 @@ def _by_name(statuses: list[Any], name: Any) -> JSON:
     return next((mapping(item) for item in statuses if mapping(item).get("name") == name), {})
 
 
-def _end(main: JSON, raw: JSON) -> Ended | None:
+def _end(main: JSON, inits: list[JSON]) -> Ended | None:
     """The container whose exit decides: the main one; if it never started, an ordinary init container that failed."""
     if ended := _terminated(main):
         return ended
     if mapping(main.get("lastState")) or mapping(main.get("state")).get("running"):
         return None
-    ends = [_terminated(item) for item in _ordinary_inits(raw)]
+    ends = [_terminated(item) for item in inits]
     return next((ended for ended in ends if ended and ended.code), None)
 
 
 def _ordinary_inits(raw: JSON) -> list[JSON]:
     """Statuses of the init containers that are no sidecars."""
+    if not mapping(raw.get("status")).get("initContainerStatuses"):
+        return []
     specs = map(mapping, sequence(mapping(raw.get("spec")).get("initContainers")))
     sidecars = [item.get("name") for item in specs if item.get("restartPolicy") == "Always"]
     statuses = map(mapping, sequence(mapping(raw.get("status")).get("initContainerStatuses")))
@@ -269,9 +269,8 @@ def _by_code(status: JSON, ended: Ended | None) -> Failure:
     return Failure(kind, ended.code, ended.container, ended.reason or "Error", ended.message)
 
 
-def _restarts(kind: JobKind, raw: JSON) -> int:
-    """In-place restarts of the main and the ordinary init containers: sidecars never count."""
-    counted = [_main_status(kind, raw), *_ordinary_inits(raw)]
+def _restarts(counted: Iterable[JSON]) -> int:
+    """Restarts in place of the main and the ordinary init containers: sidecars never count."""
     return sum(integer(item.get("restartCount")) or 0 for item in counted)
 
 

@@ -129,7 +129,8 @@ class Run:
 
     def _of_jobs(self, kind: JobKind) -> Reflector:
         resource = resource_of(kind)
-        return self._reflector(resource, self._loop.jobs[kind], "", partial(self._loop.on_job, kind))
+        store, changed = self._loop.jobs[kind], partial(self._loop.on_job, kind)
+        return self._reflector(resource, store, "", lambda change, job, _old: changed(change, job))
 
     def _of_cluster(self, resource: Resource, store: Store, changed: OnChange) -> Reflector:
         """A resource that is no namespace's; a controller that may not read it does without policies."""
@@ -138,19 +139,15 @@ class Run:
     def _of_children(self, resource: Resource, store: Store) -> Reflector:
         """Only what carries our label is watched: other people's pods cost nothing (knative/serving#10098)."""
 
-        def changed(change: str, child: JSON) -> None:
-            self._loop.on_child(change, child, resource)
+        def changed(change: str, child: JSON, old: JSON | None) -> None:
+            self._loop.on_child(change, child, resource, old)
 
         return self._reflector(resource, store, names.JOB_UID, changed)
 
-    def _reflector(
-        self, resource: Resource, store: Store, selector: str, changed: Callable[[str, JSON], None]
-    ) -> Reflector:
+    def _reflector(self, resource: Resource, store: Store, selector: str, changed: OnChange) -> Reflector:
         kube: RawKube = self._loop.kube
         path = resource.path(self._loop.settings.namespace or None)
-        return Reflector(
-            kube, path, store, label_selector=selector, on_change=lambda change, new, _old: changed(change, new)
-        )
+        return Reflector(kube, path, store, label_selector=selector, on_change=changed)
 
     def _resync(self) -> None:
         while not self._stop.wait(self._loop.settings.resync):

@@ -8,7 +8,7 @@ from controller import pods
 from controller.plan import Obstacle, Snapshot
 from controller.pods import Pod
 from controller.settings import Settings
-from kube.store import Store
+from kube.store import Store, owner_uid
 from schemas import defaults, validation
 from schemas.job import Job, mapping, text
 from schemas.kinds import JobKind
@@ -22,18 +22,24 @@ class Views:
     """Pods of one job as read: an object of the store is read once, however often the job is looked at."""
 
     def __init__(self) -> None:
-        self._views: dict[int, Pod | None] = {}
-        self._raw: tuple[JSON, ...] = ()
+        self._views: dict[int, tuple[JSON, Pod | None]] = {}
+        """By the identity of the object, which is its alone while it is kept here."""
 
     def of(self, job: Job, raw: JSON) -> Pod | None:
-        if id(raw) not in self._views:
-            self._views[id(raw)] = pods.read(job, raw)
-        return self._views[id(raw)]
+        known = self._views.get(id(raw))
+        if known is None:
+            known = self._views[id(raw)] = raw, pods.read(job, raw)
+        return known[1]
+
+    def is_same(self, job: Job, old: JSON, new: JSON) -> bool:
+        """Whether ``new``, which has taken the place of ``old``, reads the same."""
+        same = self.of(job, old) == self.of(job, new)
+        self._views.pop(id(old), None)
+        return same
 
     def keep(self, held: tuple[JSON, ...]) -> None:
-        """Forgets all but ``held``, whose identities are theirs alone while they are kept here."""
-        self._views = {id(raw): self._views[id(raw)] for raw in held if id(raw) in self._views}
-        self._raw = held
+        """Forgets all but ``held``."""
+        self._views = {id(raw): known for raw in held if (known := self._views.get(id(raw))) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,13 @@ class Reader:
         """A view of a job for what its spec says; what a snapshot has read of it is not read again."""
         known = self._checked.get(text(mapping(job.get("metadata")).get("uid")))
         return known.job if known and known.is_of(job) else Job(kind, job)
+
+    def reads_alike(self, uid: str, old: JSON, new: JSON) -> bool:
+        """Whether a decision about the job with this UID cannot tell two states of a pod from each other."""
+        known = self._checked.get(uid)
+        if known is None or owner_uid(old) != uid:
+            return False
+        return known.views.is_same(known.job, old, new)
 
     def forget(self, uid: str) -> None:
         self._checked.pop(uid, None)

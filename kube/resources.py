@@ -1,8 +1,12 @@
 """Where resources live in the API server's URL space."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
+
+PLAIN = re.compile(r"[-._~A-Za-z0-9]+")
+"""What needs no quoting, as nearly every name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Resource:
 def _segment(text: str) -> str:
     if text in ("", ".", ".."):  # would be dropped or resolved away by the URL parser
         raise ValueError(f"a path segment must not be {text!r}")
-    return quote(text, safe="")
+    return text if PLAIN.fullmatch(text) else quote(text, safe="")
 
 
 PODS = Resource("", "v1", "pods", "Pod")

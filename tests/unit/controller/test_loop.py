@@ -10,6 +10,7 @@ from controller.loop import FIRST_RETRY, GATHER, Key, Loop
 from controller.settings import Settings
 from kube import errors
 from kube.queue import WorkQueue
+from kube.resources import PODS
 from schemas import kinds
 from schemas.records import NoRecorder
 
@@ -254,8 +255,6 @@ def test_children_wake_the_job_that_controls_them():
     made = loop(Server(), Time())
     made.queue = WorkQueue(monotonic=(time := Time()).clock().monotonic)
     owner = {"controller": True, "apiVersion": "signalbox.dev/v1", "kind": "TrainingJob", "name": "job", "uid": "u"}
-    from kube.resources import PODS
-
     made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p", "ownerReferences": [owner]}}, PODS)
     made.on_child("MODIFIED", {"metadata": {"namespace": "ns", "name": "q", "ownerReferences": [owner]}}, PODS)
     assert made.queue.get(0) is None  # more of the crowd may follow
@@ -265,6 +264,21 @@ def test_children_wake_the_job_that_controls_them():
     made.queue.done(KEY)
     time.seconds += GATHER
     assert made.queue.get(0) is None
+
+
+@pytest.mark.parametrize(("phase", "woken"), [("Pending", False), ("Running", True)])
+def test_a_change_that_no_decision_sees_wakes_nobody(phase, woken):
+    made = loop(Server(), Time())
+    made.queue = WorkQueue(monotonic=(time := Time()).clock().monotonic)
+    stored(made)
+    made.reconcile(KEY)
+    made.queue.get(0)
+    made.queue.done(KEY)
+    (old,) = made.pods.values()
+    new = old | {"status": {"phase": phase, "hostIP": "10.0.0.1"}}
+    made.on_child("MODIFIED", new, PODS, old)
+    time.seconds += GATHER
+    assert (made.queue.get(0) == KEY) is woken
 
 
 class Told(NoRecorder):

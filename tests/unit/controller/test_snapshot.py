@@ -1,5 +1,7 @@
 """Snapshots from the stores: pods are read once for each state of theirs."""
 
+from itertools import pairwise
+
 import pytest
 
 from controller import pods
@@ -74,3 +76,36 @@ def test_a_view_knows_a_spec_that_was_read_and_any_other(held):
     assert reader.view(KIND, job()).replicas[0] is seen.read_job(KIND, seen.job).replicas[0]
     assert reader.view(KIND, job(generation=2)).raw == job(generation=2)
     assert reader.view(KIND, {}).replicas == ()
+
+
+def reads_alike(reader, old, new):
+    """As ``reads_alike``, once a snapshot has read the job."""
+    reader.read(KIND, job())
+    return reader.reads_alike("u", old, new)
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}, True),
+        ({"phase": "Pending", "podIP": "10.0.0.1", "hostIP": "10.0.0.2"}, True),
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "No"}]}, False),
+        ({"phase": "Running"}, False),
+    ],
+)
+def test_what_no_decision_sees_reads_alike(held, changed, same):
+    assert reads_alike(Reader(held, Store()), pod(1, "Pending"), pod(2, "") | {"status": changed}) is same
+
+
+def test_pods_of_others_and_of_unread_jobs_read_otherwise(held):
+    assert not Reader(held, Store()).reads_alike("u", pod(1, "Pending"), pod(2, "Pending"))
+    stranger = pod(1, "Pending")
+    stranger["metadata"]["ownerReferences"] = []
+    assert not reads_alike(Reader(held, Store()), stranger, pod(2, "Pending"))
+
+
+def test_states_that_are_over_are_not_kept(held):
+    reader, states = Reader(held, Store()), [pod(version, "Pending") for version in range(1, 9)]
+    views = reader.read(KIND, job()).read_pod.__self__
+    assert all(reader.reads_alike("u", old, new) for old, new in pairwise(states))
+    assert [raw for raw, _ in views._views.values()] == states[-1:]
