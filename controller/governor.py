@@ -34,7 +34,7 @@ class Governor:
     ) -> None:
         """``seconds`` between two looks at all stored jobs."""
         self.policies, self.namespaces = Store(), Store()
-        self.places = Places(self._stored)
+        self.places = Places()
         self._kube = kube
         self._jobs = jobs
         self._recorder = recorder

@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -144,18 +144,17 @@ class Loop:
         if self.acting:
             (self.recorder.lost_job if change == "DELETED" else self.recorder.saw_job)(job)
         self.queue.add(_key(kind, job))
-        if change == "DELETED" or not running.occupies(Job(kind, job)):
-            self.governor.places.leave(_uid(job))
-            self._wake_waiting(text(mapping(job.get("metadata")).get("namespace")))
+        places = self.governor.places
+        if (places.lost if change == "DELETED" else places.saw)(kind, job):
+            self._wake(places.next(_key(kind, job).namespace))
 
     def on_policy(self) -> None:
         """A policy was added, changed or removed: whoever waits is looked at."""
         self.governor.changed()
-        self._wake_waiting(None)
+        self._wake(self.governor.places.waiting())
 
-    def _wake_waiting(self, namespace: str | None) -> None:
-        """Jobs that a policy holds back, in one namespace or all, the oldest first."""
-        for kind, job in self.governor.places.waiting(namespace):
+    def _wake(self, jobs: Iterable[running.Item]) -> None:
+        for kind, job in jobs:
             self.queue.add(_key(kind, job))
 
     def on_child(self, change: str, child: JSON, resource: Resource, old: JSON | None = None) -> None:
@@ -249,7 +248,7 @@ class Loop:
         plan = self._acted(key, job, plan, now)
         self._note(key, job, plan, now)
         self._write(key, job, plan, now)
-        self._wake(key, plan, now)
+        self._wake_later(key, plan, now)
 
     def _read_anew(self, key: Key) -> JSON:
         """The job as it is stored now. Stop when it is gone."""
@@ -356,6 +355,8 @@ class Loop:
             return
         self.jobs[key.kind].observe(written)
         self.recorder.saw_job(written)
+        if self.governor.places.saw(key.kind, written):  # the watch stays silent about what we wrote
+            self._wake(self.governor.places.next(key.namespace))
         metrics.on_progress(key.kind, progress(stored, wanted, now))
         for told in plan.events:
             apply.event(self.port, Job(key.kind, job), told, now)
@@ -374,7 +375,7 @@ class Loop:
         self.queue.add_after(key, left)
         return True
 
-    def _wake(self, key: Key, plan: Plan, now: datetime) -> None:
+    def _wake_later(self, key: Key, plan: Plan, now: datetime) -> None:
         if plan.wake is not None:
             self.queue.add_after(key, max((plan.wake - now).total_seconds(), 0.0))
 

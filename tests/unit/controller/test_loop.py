@@ -391,3 +391,24 @@ def test_a_kind_that_is_not_served_is_left_alone_until_it_is():
     assert made.queue.get(0) == KEY
     made.reconcile(KEY)
     assert ("create", "Pod") in server.log
+
+
+def test_the_end_that_is_written_wakes_who_waits_for_the_place():
+    """The watch tells nothing about our own write: waiting for it cost the next job half a minute."""
+    made = loop(Server(), Time())
+    policy = {"metadata": {"name": "one", "resourceVersion": "1"}, "spec": {"limits": {"maxRunningJobs": 1}}}
+    made.governor.policies.observe({"apiVersion": "signalbox.dev/v1", "kind": "TrainingPolicy", **policy})
+    made.on_policy()
+    stored(made)
+    made.reconcile(KEY)
+    first = made.jobs[KIND].get("ns", "job")
+    second = {**first, "metadata": {**first["metadata"], "name": "next", "uid": "v"}, "status": {}}
+    made.jobs[KIND].observe(second)
+    waiting = Key(KIND, "ns", "next")
+    made.reconcile(waiting)
+    assert made.jobs[KIND].get("ns", "next")["status"]["conditions"][-1]["reason"] == "MaxRunningJobs"
+    while (key := made.queue.get(0)) is not None:
+        made.queue.done(key)
+    phase(made, "Succeeded", 900)
+    made.reconcile(KEY)
+    assert waiting in (made.queue.get(0), made.queue.get(0))

@@ -45,6 +45,18 @@ def contents(*policies):
     return Catalog().read(policies)
 
 
+def told(*jobs):
+    """Places that have seen these jobs."""
+    places = Places()
+    for item in jobs:
+        places.saw(KIND, item)
+    return places
+
+
+def named(items):
+    return [item["metadata"]["name"] for _, item in items]
+
+
 ONE = contents(stored("one", limits={"maxRunningJobs": 1})).policies
 
 
@@ -65,36 +77,72 @@ ONE = contents(stored("one", limits={"maxRunningJobs": 1})).policies
 )
 def test_a_place_is_free_when_no_other_job_runs_in_the_namespace(other, waits):
     mine = job("b1")
-    places = Places(lambda: [(KIND, other), (KIND, mine)])
+    places = told(other, mine)
     assert bool(places.held(KIND, mine, ONE, {})) is waits
 
 
 def test_two_jobs_at_once_get_one_place():
     """Neither has a status yet: the place that was given counts."""
     first, second = job("a0"), job("b1")
-    places = Places(lambda: [(KIND, first), (KIND, second)])
+    places = told(first, second)
     assert places.held(KIND, first, ONE, {}) == ""
     said = places.held(KIND, second, ONE, {})
     assert said == "Policy one lets 1 job run at once in namespace ns, and 1 job runs."
     assert places.held(KIND, first, ONE, {}) == ""
-    assert [item["metadata"]["name"] for _, item in places.waiting("ns")] == ["b1"]
-    places.leave("a0")
-    first["status"] = ENDED
+    assert named(places.waiting()) == named(places.next("ns")) == ["b1"]
+    assert places.saw(KIND, {**first, "status": ENDED})
     assert places.held(KIND, second, ONE, {}) == ""
-    assert places.waiting(None) == []
+    assert places.waiting() == places.next("ns") == []
 
 
 def test_a_job_that_runs_is_never_held():
-    running = [(KIND, job(f"a{index}", STARTED)) for index in range(3)]
-    places = Places(lambda: running)
-    assert all(places.held(kind, item, ONE, {}) == "" for kind, item in running)
+    running = [job(f"a{index}", STARTED) for index in range(3)]
+    places = told(*running)
+    assert all(places.held(KIND, item, ONE, {}) == "" for item in running)
 
 
 def test_who_waits_waits_the_oldest_first():
-    jobs = [(KIND, job(name)) for name in ("c3", "a1", "b2")]
-    places = Places(lambda: [*jobs, (KIND, job("z0", STARTED))])
-    assert all(places.held(kind, item, ONE, {}) for kind, item in jobs)
-    assert [item["metadata"]["name"] for _, item in places.waiting("ns")] == ["a1", "b2", "c3"]
+    jobs = [job(name) for name in ("c3", "a1", "b2")]
+    places = told(*jobs, job("z0", STARTED))
+    assert all(places.held(KIND, item, ONE, {}) for item in jobs)
+    assert named(places.waiting()) == ["a1", "b2", "c3"]
+    assert named(places.next("ns")) == ["a1"]
+    assert places.next("other") == []
+
+
+def test_a_free_place_wakes_the_oldest_of_each_policy():
+    two = contents(
+        stored("small", limits={"maxRunningJobs": 1}, match={"objectSelector": {"matchLabels": {"size": "small"}}}),
+        stored("large", limits={"maxRunningJobs": 1}, match={"objectSelector": {"matchLabels": {"size": "large"}}}),
+    ).policies
+
+    def sized(name, size, status=None):
+        item = job(name, status)
+        return {**item, "metadata": {**item["metadata"], "labels": {"size": size}}}
+
+    waiting = [sized("a1", "small"), sized("b2", "small"), sized("c3", "large"), sized("d4", "large")]
+    places = told(sized("y8", "small", STARTED), sized("z9", "large", STARTED), *waiting)
+    assert all(places.held(KIND, item, two, {}) for item in waiting)
+    assert sorted(named(places.next("ns"))) == ["a1", "c3"]
+
+
+@pytest.mark.parametrize(
+    ("status", "goes_on"),
+    [({}, False), (STARTED, True), (ENDED, True), ({"conditions": [{"type": "Pending", "status": "True"}]}, False)],
+)
+def test_others_go_on_when_a_job_starts_in_its_place_or_leaves_it(status, goes_on):
+    mine = job("a0")
+    places = told(mine)
+    assert places.held(KIND, mine, ONE, {}) == ""
+    assert places.saw(KIND, {**mine, "status": status}) is goes_on
+    assert not places.saw(KIND, {**mine, "status": status})
+
+
+def test_a_job_that_is_gone_leaves_its_place_once():
+    mine = job("a0", STARTED)
+    places = told(mine)
+    assert places.lost(KIND, mine)
+    assert not places.lost(KIND, mine)
 
 
 def snapshot(item, held):
@@ -167,4 +215,4 @@ def test_exceptions_that_have_ended_are_reported():
 
 
 def test_no_policies_hold_nobody():
-    assert Places(list).held(KIND, job("a0"), Contents().policies, None) == ""
+    assert Places().held(KIND, job("a0"), Contents().policies, None) == ""
