@@ -115,9 +115,9 @@ def restarts(job: Object) -> Iterator[RestartRecord]:
 
 
 def admission(answer: Admission) -> AdmissionRecord | None:
-    """The row of an answer; None without the review's UID."""
+    """The row of an answer; None without the review's UID, or a verdict."""
     review = text(answer.review, UID)
-    if review is None:
+    if review is None or not answer.verdict:
         return None
     return AdmissionRecord(
         review_uid=review,

@@ -3,7 +3,7 @@
 import base64
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -29,6 +29,8 @@ SORTS: dict[str, Column[Any]] = {
 """What lists are sorted by; a minus before it turns the order. Jobs without the value are not in that list."""
 SORT_NAMES = tuple(f"{sign}{name}" for name in SORTS for sign in ("-", ""))
 NEWEST_FIRST = (job_info.c.gmt_created.desc(), job_info.c.id.desc())
+SUBMITTING = timedelta(seconds=10)
+"""How long before its creation a job may have been answered."""
 MOST_JOBS = 100_000
 MOST_ROWS = 5_000
 """Rows of one kind that are read for a single job or a list of refusals."""
@@ -192,11 +194,17 @@ def conditions(uid: str) -> Select[Any]:
 
 
 def admissions(job: Row) -> Select[Any]:
-    """The answers about a job; those from before it had a UID are known by its name and the time it was created."""
+    """The answers about a job; those from before it had a UID are known by its name and the time it was created.
+
+    A creation's time is that of the API server after admission, in whole seconds.
+    """
     c = admission_info.c
-    before = and_(c.job_id.is_(None), c.name == job["name"], c.namespace == job["namespace"], c.kind == job["kind"])
-    near = and_(before, c.gmt_created >= job["gmt_created"], c.gmt_created <= (job["gmt_finished"] or c.gmt_created))
-    query = select(admission_info).where(or_(c.job_id == job["job_id"], near))
+    about = [c.job_id == job["job_id"]]
+    if created := job["gmt_created"]:
+        named = and_(c.name == job["name"], c.namespace == job["namespace"], c.kind == job["kind"])
+        span = (c.gmt_created >= created - SUBMITTING, c.gmt_created <= (job["gmt_finished"] or c.gmt_created))
+        about.append(and_(c.job_id.is_(None), named, *span))
+    query = select(admission_info).where(or_(*about))
     return query.order_by(c.gmt_created, c.review_uid).limit(MOST_ROWS)
 
 

@@ -76,6 +76,6 @@ def open_sink(url: str, token_file: Path | None = None, *, notify: bool = False)
     return Store(url, notify=notify)
 
 
-def recorder(url: str, token_file: Path | None = None, *, region: str | None = None) -> Writer:
+def recorder(url: str, token_file: Path | None = None, *, region: str | None = None, max_keys: int = 100_000) -> Writer:
     """A ``schemas.records.Recorder`` that writes there. Start it after a fork: it has a thread."""
-    return Writer(open_sink(url, token_file), region=region)
+    return Writer(open_sink(url, token_file), region=region, max_keys=max_keys)

@@ -109,9 +109,14 @@ class Writer:
 
     def admission(self, record: Admission) -> None:
         """An answer of the webhook, and what was submitted."""
-        submitted = {("snapshot", record.review): partial(details.submitted, record)} if record.object else {}
-        entry = Entry(partial(details.admission, record), version=0, ended=False, details=submitted)
-        self._put(("answer", record.review), entry)
+        submitted = partial(details.submitted, record)
+        key = ("snapshot", record.review)
+        if record.verdict:
+            kept = {key: submitted} if record.object else {}
+            answered = Entry(partial(details.admission, record), version=0, ended=False, details=kept)
+            self._put(("answer", record.review), answered)
+        elif record.object:
+            self._put(key, Entry(submitted, version=0, ended=False))
 
     def saved(self, job_uid: str, resource_version: str) -> bool:
         """Whether the terminal state of this job, at this version or a newer one, is committed."""

@@ -30,7 +30,7 @@ class Admission:
     operation: str
     """CREATE, UPDATE or DELETE; SCAN for a job that is stored and breaks a policy."""
     verdict: str
-    """``allowed``, ``warned``, ``defaulted`` or ``refused``."""
+    """``allowed``, ``warned``, ``defaulted`` or ``refused``; empty where only the object is to be kept."""
     policy: str = ""
     """Names of the policies that had a say, separated by commas; empty for the built-in rules alone."""
     errors: tuple[str, ...] = ()

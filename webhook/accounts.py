@@ -12,7 +12,9 @@ from schemas.patch import escape
 from schemas.records import Admission
 from webhook.review import Review, Verdict
 
-ALLOWED, DEFAULTED = "allowed", "defaulted"
+ALLOWED, DEFAULTED, SUBMITTED = "allowed", "defaulted", ""
+MUTATE = "mutate"
+CREATE = "CREATE"
 MATCHED = "matched"
 FIELDS = {REFUSED: "denied", WARNED: "warned", AUDITED: "audited"}
 
@@ -20,9 +22,13 @@ Counts = Counter[tuple[str, str]]
 """(policy, field of its status) to how many requests."""
 
 
-def admission(review: Review, verdict: Verdict, now: datetime) -> Admission | None:
-    """The record of a review; None when there is nothing to tell: a dry run, or a job that passes as it is."""
-    said = _word(verdict)
+def admission(path: str, review: Review, verdict: Verdict, now: datetime) -> Admission | None:
+    """The record of a review; None when there is nothing to tell: a dry run, or what changes no spec.
+
+    A create passes /mutate, where it still is what somebody wrote, and /validate, where it has its UID. The first
+    record holds the object, and no verdict unless there is one; the second the verdict, and no object.
+    """
+    said = _word(path, review, verdict)
     if review.dry_run or said is None or review.kind is None:
         return None
     metadata = mapping(mapping(review.object).get("metadata"))
@@ -41,19 +47,39 @@ def admission(review: Review, verdict: Verdict, now: datetime) -> Admission | No
         policy=",".join(_policies(verdict)),
         errors=_errors(verdict),
         defaults=tuple(map(_default, filled)),
-        object=mapping(review.object),
+        object=mapping(review.object) if _is_kept(path, review, verdict) else None,
     )
 
 
-def _word(verdict: Verdict) -> str | None:
+def _word(path: str, review: Review, verdict: Verdict) -> str | None:
     """The weightiest thing that happened; what is only audited leaves a job allowed."""
     if not verdict.allowed:
         return REFUSED
+    if path == MUTATE:
+        return _word_of_mutation(review, verdict)
     if verdict.judgement.of(WARNED):
         return WARNED
+    return ALLOWED if verdict.judgement.violations or _changes_spec(review) else None
+
+
+def _word_of_mutation(review: Review, verdict: Verdict) -> str | None:
     if any(not item.audit for item in verdict.applied):
         return DEFAULTED
-    return ALLOWED if verdict.judgement.violations or verdict.applied else None
+    if verdict.applied:
+        return ALLOWED
+    return SUBMITTED if review.operation == CREATE and not review.passes_by else None
+
+
+def _changes_spec(review: Review) -> bool:
+    if review.passes_by:
+        return False
+    return review.operation == CREATE or mapping(review.object).get("spec") != mapping(review.old).get("spec")
+
+
+def _is_kept(path: str, review: Review, verdict: Verdict) -> bool:
+    """Whether the object is what somebody submitted, and not kept by the record of /mutate already."""
+    allowed_create = path != MUTATE and review.operation == CREATE and verdict.allowed
+    return review.subresource == "" and not allowed_create
 
 
 def _policies(verdict: Verdict) -> list[str]:
@@ -80,7 +106,7 @@ def counts(path: str, review: Review, verdict: Verdict) -> Counts:
         return found
     if verdict.allowed:
         found.update({(item.policy, DEFAULTED): 1 for item in verdict.applied})
-    if path == "mutate" and verdict.allowed:
+    if path == MUTATE and verdict.allowed:
         return found
     found.update({(name, MATCHED): 1 for name in verdict.judgement.matched})
     found.update({(item.policy, FIELDS[item.outcome]): 1 for item in verdict.judgement.violations})

@@ -78,7 +78,7 @@ class Reviewer:
         self.book.add(counts)
         for (policy, outcome), number in counts.items():
             POLICIES.labels(policy, outcome).inc(number)
-        if record := accounts.admission(review, verdict, _now()):
+        if record := accounts.admission(path, review, verdict, _now()):
             self.recorder.admission(record)
 
 

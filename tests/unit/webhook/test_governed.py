@@ -137,31 +137,55 @@ def test_an_invalid_policy_is_refused_with_the_place():
     assert policy_review_of(bad, "DELETE").allowed
 
 
+AUDITED = {**CAP, "enforcement": "Audit"}
+NOTHING = {"limits": {"replicas": {"max": 9}}}
+
+
 @pytest.mark.parametrize(
-    ("path", "spec", "number", "word", "counted"),
+    ("path", "spec", "number", "word", "kept", "counted"),
     [
-        ("mutate", FILL, 1, "defaulted", {("p0", "defaulted"): 1}),
-        ("validate", FILL, 1, None, {("p0", "matched"): 1}),
-        ("mutate", CAP, 3, "refused", {("p0", "matched"): 1, ("p0", "denied"): 1}),
-        ("validate", {**CAP, "enforcement": "Warn"}, 3, "warned", {("p0", "matched"): 1, ("p0", "warned"): 1}),
-        ("validate", {**CAP, "enforcement": "Audit"}, 3, "allowed", {("p0", "matched"): 1, ("p0", "audited"): 1}),
+        ("mutate", FILL, 1, "defaulted", True, {("p0", "defaulted"): 1}),
+        ("mutate", {**FILL, "defaultsMode": "Audit"}, 1, "allowed", True, {("p0", "defaulted"): 1}),
+        ("mutate", NOTHING, 1, "", True, {}),
+        ("mutate", AUDITED, 3, "", True, {}),
+        ("mutate", CAP, 3, "refused", True, {("p0", "matched"): 1, ("p0", "denied"): 1}),
+        ("validate", FILL, 1, "allowed", False, {("p0", "matched"): 1}),
+        ("validate", CAP, 3, "refused", True, {("p0", "matched"): 1, ("p0", "denied"): 1}),
+        ("validate", {**CAP, "enforcement": "Warn"}, 3, "warned", False, {("p0", "matched"): 1, ("p0", "warned"): 1}),
+        ("validate", AUDITED, 3, "allowed", False, {("p0", "matched"): 1, ("p0", "audited"): 1}),
     ],
 )
-def test_what_is_recorded_and_counted(path, spec, number, word, counted):
+def test_what_is_recorded_and_counted(path, spec, number, word, kept, counted):
     request = asked(job(number))
     verdict = (mutate if path == "mutate" else validate)(request, ground(spec))
-    record = accounts.admission(request, verdict, LONG_AGO)
-    assert (record.verdict if record else None) == word
+    record = accounts.admission(path, request, verdict, LONG_AGO)
+    assert (record.verdict, record.object is not None) == (word, kept)
+    assert (record.user, record.namespace, record.name, record.kind) == ("ann", "ns", "job", "TrainingJob")
+    assert bool(record.errors) is bool(verdict.judgement.violations)
+    assert bool(record.defaults) is (word == "defaulted")
     assert accounts.counts(path, request, verdict) == counted
-    if record:
-        assert (record.user, record.namespace, record.name, record.kind) == ("ann", "ns", "job", "TrainingJob")
-        assert bool(record.errors) is (word != "defaulted")
-        assert bool(record.defaults) is (word == "defaulted")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        (job(1), job(2), "allowed"),
+        (job(1), job(1), None),
+        (job(1), {**job(1), "metadata": {**job(1)["metadata"], "labels": {"a": "b"}}}, None),
+        (job(1), {**job(2), "metadata": {**job(1)["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}, None),
+    ],
+)
+def test_an_update_is_recorded_when_it_changes_the_spec(old, new, word):
+    request = asked(new, old)
+    record = accounts.admission("validate", request, validate(request, ground(NOTHING)), LONG_AGO)
+    assert (record and record.verdict) == word
+    assert record is None or record.object == new
+    assert accounts.admission("mutate", request, mutate(request, ground(NOTHING)), LONG_AGO) is None
 
 
 def test_dry_runs_leave_no_trace():
     request = asked(job(3), dryRun=True)
     verdict = mutate(request, ground(CAP))
     assert not verdict.allowed
-    assert accounts.admission(request, verdict, LONG_AGO) is None
+    assert accounts.admission("mutate", request, verdict, LONG_AGO) is None
     assert not accounts.counts("mutate", request, verdict)
