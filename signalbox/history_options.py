@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import structlog
 
 from history import durations
 from signalbox.local.paths import default_state_dir, history_url
@@ -48,6 +49,38 @@ class Keeping:
     snapshot_keep: timedelta | None
     notify_url: str
     notify_secret_file: Path | None
+
+
+def sink(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say where records go: ``history_url``, ``_url_file``, ``_token_file`` and ``region``."""
+    for option in (
+        click.option("--region", help="What the history says about where jobs ran."),
+        click.option("--history-token-file", type=FILE, help="Token for the history's process."),
+        click.option(
+            "--history-url-file",
+            type=FILE,
+            help="File with that URL, as of a mounted Secret; while there is none, no history is kept.",
+        ),
+        click.option("--history-url", default="", help="SQLAlchemy URL of the history, or http(s) URL of its process."),
+    ):
+        command = option(command)
+    return command
+
+
+def url_of(url: str, file: Path | None) -> str:
+    """The URL that was given, empty for no history. ValueError when it was given twice.
+
+    It may hold a password, so it is better in a file than among the arguments, which everyone can list.
+    """
+    if file is None:
+        return url
+    if url:
+        raise ValueError("--history-url and --history-url-file: only one of them may be given")
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        structlog.get_logger().warning("no history is kept", file=str(file), reason="the file does not exist")
+        return ""
 
 
 def keeping(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,11 +17,11 @@ def metrics_page() -> str:
     """A table for each process, Markdown."""
     from certs import metrics as certificates
     from controller import metrics
-    from webhook import app
+    from webhook import app, recording
     from webhook.tls import expiry_gauge, reload_failures
 
     controller = [*found(metrics), *found(certificates)]
-    webhook = [*found(app), reload_failures(), expiry_gauge()]
+    webhook = [*found(app), *found(recording), reload_failures(), expiry_gauge()]
     return "\n".join([*INTRODUCTION, *_table("Controller", controller), *_table("Webhook", webhook), ""])
 
 

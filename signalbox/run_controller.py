@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import structlog
 
 from signalbox import history_options
-from signalbox.history_options import FILE
 from signalbox.keeping import certificate_options
 from signalbox.kind_words import kinds_named
 
@@ -40,13 +38,7 @@ LEASE = "signalbox-controller"
     metavar="KIND,...",
     help="Serve these kinds only, e.g. TrainingJob,tfjobs.kubeflow.org. Absent: all.",
 )
-@click.option("--history-url", default="", help="SQLAlchemy URL of the history, or http(s) URL of its process.")
-@click.option("--history-token-file", type=FILE, help="Token for the history's process.")
-@click.option(
-    "--history-url-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File with that URL, as of a mounted Secret; while there is none, no history is kept.",
-)
+@history_options.sink
 @click.option(
     "--history-grace", type=click.FloatRange(min=0), default=600.0, help="Seconds a TTL waits for the history."
 )
@@ -57,7 +49,6 @@ LEASE = "signalbox-controller"
 )
 @click.option("--lease-namespace", default="signalbox-system", help="Where the Lease is.")
 @click.option("--take-over", is_flag=True, help="Serve kinds even while another operator that serves them is at work.")
-@click.option("--region", help="What the history says about where jobs ran.")
 @click.option("--health-bind", default="0.0.0.0:8081", metavar="HOST:PORT", help="Where to serve /healthz and /readyz.")
 @click.option("--metrics-bind", default="0.0.0.0:8080", metavar="HOST:PORT", help="Where to serve /metrics.")
 @click.option("--workers", type=click.IntRange(1, 64), default=4, help="Reconciles that run at once.")
@@ -159,23 +150,10 @@ def _election(
     return Election(kube, Place(options["lease_namespace"], name), on_change=on_change, terms=terms)
 
 
-def _history_url(url: str, file: Path | None) -> str:
-    """The URL holds a password, so it is better in a file than among the arguments, which everyone can list."""
-    if file is None:
-        return url
-    if url:
-        raise ValueError("--history-url and --history-url-file: only one of them may be given")
-    try:
-        return file.read_text().strip()
-    except FileNotFoundError:
-        structlog.get_logger().warning("no history is kept", file=str(file), reason="the file does not exist")
-        return ""
-
-
 def _recorder(options: dict[str, Any], leading: Callable[[], bool]) -> "tuple[Recorder, Chores | None]":
     from schemas.records import NoRecorder
 
-    url = _history_url(options["history_url"], options["history_url_file"])
+    url = history_options.url_of(options["history_url"], options["history_url_file"])
     wishes = history_options.taken(options)
     if not url:
         return NoRecorder(), None

@@ -86,6 +86,7 @@ def start_webhook(site: Site) -> None:
         f"--cert-file={certificates_dir(site) / 'tls.crt'}",
         f"--key-file={certificates_dir(site) / 'tls.key'}",
         f"--kubeconfig={accounts.kubeconfig(site.cluster, 'signalbox-webhook')}",
+        f"--history-url={history_url(site.cluster.state_dir)}",
         f"--health-bind={site.address('webhook-health')}",
         f"--metrics-bind={site.address('webhook-metrics')}",
     )

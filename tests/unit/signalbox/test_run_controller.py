@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from kube.config import Connection
-from signalbox import run_controller
+from signalbox import history_options, run_controller
 from signalbox.run_controller import controller
 
 
@@ -49,10 +49,10 @@ def test_without_an_election_there_is_no_candidate(connection):
 
 def test_the_url_of_the_history_comes_from_a_file(tmp_path):
     file = tmp_path / "url"
-    assert run_controller._history_url("", file) == ""
+    assert history_options.url_of("", file) == ""
     file.write_text("postgresql+psycopg://u:p@db/h\n")
-    assert run_controller._history_url("", file) == "postgresql+psycopg://u:p@db/h"
-    assert run_controller._history_url("sqlite:///h.db", None) == "sqlite:///h.db"
+    assert history_options.url_of("", file) == "postgresql+psycopg://u:p@db/h"
+    assert history_options.url_of("sqlite:///h.db", None) == "sqlite:///h.db"
 
 
 def test_two_urls_are_refused(tmp_path):
