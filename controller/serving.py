@@ -43,14 +43,17 @@ class Serving:
         """One look at each CRD; a kind whose CRD has been replaced is served from now on."""
         for kind in self._kinds:
             try:
-                found = self._kube.get(CRDS.path(None, f"{kind.plural}.{kind.group}"))
+                self._look(kind, CRDS.path(None, f"{kind.plural}.{kind.group}"))
             except errors.KubeError as error:
                 self._unread(kind, error)
-                continue
-            version = str(found["metadata"]["resourceVersion"])
-            if self._seen.get(kind) != version:
-                self._seen[kind] = version
-                self._judge(kind, why_not(kind, found))
+
+    def _look(self, kind: JobKind, path: str) -> None:
+        """A CRD has 170 KB and hardly ever changes: it is fetched when its version is another one."""
+        if self._seen.get(kind) == self._kube.metadata(path)["resourceVersion"]:
+            return
+        found = self._kube.get(path)
+        self._seen[kind] = str(found["metadata"]["resourceVersion"])
+        self._judge(kind, why_not(kind, found))
 
     def _unread(self, kind: JobKind, error: errors.KubeError) -> None:
         """A CRD that is not there has no jobs; one that we may not read is trusted, and that is said once."""

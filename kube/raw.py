@@ -41,6 +41,8 @@ LIST_FACTOR = 3
 """A page of a list may take this many times as long as other calls."""
 
 CHUNK = 1 << 16
+JSON = "application/json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 PATCH_TYPES = {
     "merge": "application/merge-patch+json",
@@ -117,6 +119,11 @@ class RawKube:
     def get(self, path: str, **query: str) -> Object:
         """The object at ``path``."""
         return _decoded(self._read("get", path, query))
+
+    def metadata(self, path: str) -> Object:
+        """The metadata of the object at ``path``; of a large object the rest is not even sent."""
+        found: Object = _decoded(self._read("get", path, {}, accept=METADATA))["metadata"]
+        return found
 
     def text(self, path: str) -> str:
         """The body of ``path`` (``/metrics``, ``/readyz``) as it is."""
@@ -215,15 +222,15 @@ class RawKube:
         self.stop_watches()
         self._client.close()
 
-    def _read(self, verb: str, path: str, query: Query) -> Bytes:
+    def _read(self, verb: str, path: str, query: Query, accept: str = JSON) -> Bytes:
         """GET, once more when the connection broke: a kept-alive one may have been closed meanwhile."""
         timeout = self._timeout * (LIST_FACTOR if verb == "list" else 1)
         try:
-            return self._answer(verb, self._request("GET", path, query, timeout))
+            return self._answer(verb, self._request("GET", path, query, timeout, accept))
         except Unreachable as error:
             if not isinstance(error.__cause__, NetworkError):
                 raise
-        return self._answer(verb, self._request("GET", path, query, timeout))
+        return self._answer(verb, self._request("GET", path, query, timeout, accept))
 
     def _write(
         self,
@@ -233,7 +240,7 @@ class RawKube:
         body: Body,
         *,
         query: Query | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
     ) -> Bytes:
         request = self._request(method, path, query or {}, self._write_seconds())
         request = request.header("content-type", content_type).body_bytes(orjson.dumps(body, default=dict))
@@ -245,9 +252,10 @@ class RawKube:
             raise NotLeading("not sent: this process does not lead")
         return min(self._timeout, allowed)
 
-    def _request(self, method: str, path: str, query: Query, timeout: float) -> SyncRequestBuilder:
+    def _request(self, method: str, path: str, query: Query, timeout: float, accept: str = JSON) -> SyncRequestBuilder:
         with answering():
             request = self._client.request(method, self._server + path).timeout(timedelta(seconds=timeout))
+            request = request.header("accept", accept)
             if query:
                 request = request.query(query)
             token = self._token()

@@ -33,7 +33,6 @@ def http_client(connection: Connection, *, user_agent: str, connect_timeout: flo
     builder = (
         SyncClientBuilder()
         .user_agent(user_agent)
-        .default_headers({"accept": "application/json"})
         .follow_redirects(False)  # a redirect would carry the token elsewhere
         .connect_timeout(timedelta(seconds=connect_timeout))
         .pool_idle_timeout(IDLE)

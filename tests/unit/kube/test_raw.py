@@ -120,6 +120,16 @@ def test_requests(server, kube, call, method, query, content_type, body):
     assert (headers["authorization"], headers["user-agent"]) == ("Bearer secret", "signalbox")
 
 
+def test_of_metadata_no_more_is_asked_for(server, kube):
+    server.answers += [server.reply({"metadata": {"name": "a"}, "spec": {}}), server.reply({})]
+    assert kube.metadata(PATH) == {"name": "a"}
+    kube.get(PATH)
+    assert [value for seen in server.seen for name, value in seen.headers.items() if name.lower() == "accept"] == [
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        "application/json",
+    ]
+
+
 def test_list_follows_the_pages_and_completes_the_items(server, kube):
     server.answers += [server.page({"metadata": {"name": "a"}}, more="next"), server.page({"kind": "Own"}, more="")]
     listing = kube.list(PATH, label_selector="job in (a,b)", limit=1)
