@@ -1,5 +1,6 @@
 """``signalbox controller``: wires the controller, the history's writer and the health listeners together."""
 
+import gc
 import signal
 import threading
 import time
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 HISTORY_SECONDS = 10.0
 RELEASE_SECONDS = 6.0
+COLLECTIONS = (50_000, 20, 20)
+"""The collector's thresholds: decoded JSON is a crowd of new objects without a circle in it (bench/README.md)."""
 LEASE = "signalbox-controller"
 
 
@@ -186,10 +189,18 @@ def _until_told(run: "Run", election: "Election | None") -> None:
 def _lead(run: "Run", election: "Election | None", over: threading.Event) -> None:
     """Stand for election with warm caches only; without an election lead at once."""
     run.start()
+    _spare_collector()
     if election is None:
         run.lead()
     else:
         election.run(over)
+
+
+def _spare_collector() -> None:
+    """What has been loaded stays, so it is not looked through again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTIONS)
 
 
 def _serve(run: "Run", health_bind: str, metrics_bind: str) -> None:
