@@ -5,11 +5,10 @@ survive, all of which the official client's models refuse.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from http.client import HTTPResponse
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
@@ -40,7 +39,6 @@ WATCH_MARGIN = 15.0
 LIST_FACTOR = 3
 """A page of a list may take this many times as long as other calls."""
 
-CHUNK = 1 << 16
 JSON = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
@@ -195,6 +193,8 @@ class RawKube:
     ) -> Iterator[WatchEvent]:
         """Events after ``resource_version`` until the server ends the stream, as it does after ``timeout_seconds``.
 
+        The first of a crowd comes at once, the others gathered (``streams.CROWD``).
+
         A Status is raised, never yielded (410: Gone). A connection that says nothing for 15 s longer than that is
         Unreachable: a half-open one would otherwise hang for ever (kubernetes-client/python#1402, #1148).
         """
@@ -208,10 +208,10 @@ class RawKube:
             f"{path}?{urlencode(query)}", self._token(), silence=timeout_seconds + self._watch_margin
         )
         with ExitStack() as stack:
-            response = self._told("watch", lambda: stack.enter_context(stream))
-            if response.status != 200:
-                raise _refusal(response.status, response.read(), response.getheader("retry-after"))
-            yield from _events(response)
+            opened = self._told("watch", lambda: stack.enter_context(stream))
+            if opened.status != 200:
+                raise _refusal(opened.status, opened.answer.read(), opened.answer.getheader("retry-after"))
+            yield from _events(opened.chunks())
 
     def stop_watches(self) -> None:
         """End all watches at once (Unreachable) and refuse new ones while other calls go on: for a clean shutdown."""
@@ -319,9 +319,9 @@ def _complete(page: Object) -> list[Object]:
     return [{"apiVersion": api_version, "kind": kind} | item for item in page.get("items") or []]
 
 
-def _events(response: HTTPResponse) -> Iterator[WatchEvent]:
+def _events(chunks: Iterable[bytes]) -> Iterator[WatchEvent]:
     rest = b""
-    while chunk := response.read1(CHUNK):
+    for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         yield from (_event(line) for line in lines if line)
     if rest:
