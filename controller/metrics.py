@@ -3,6 +3,7 @@
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -74,7 +75,12 @@ def timed(kind: JobKind, monotonic: Callable[[], float]) -> Iterator[Outcome]:
 
 def on_call(verb: str, code: int, _seconds: float) -> None:
     """Counts one call of the API server."""
-    CALLS.labels(verb, str(code)).inc()
+    _calls(verb, code).inc()
+
+
+@cache
+def _calls(verb: str, code: int) -> Counter:
+    return CALLS.labels(verb, str(code))
 
 
 def on_progress(kind: JobKind, seen: Progress) -> None:

@@ -32,7 +32,7 @@ from kube.errors import (
     Unreachable,
 )
 from kube.streams import Streams
-from kube.transport import answering, http_client
+from kube.transport import Answering, http_client
 
 WATCH_MARGIN = 15.0
 """Seconds a watch may outlive the timeout it asked the server for before its connection is taken for dead."""
@@ -253,7 +253,7 @@ class RawKube:
         return min(self._timeout, allowed)
 
     def _request(self, method: str, path: str, query: Query, timeout: float, accept: str = JSON) -> SyncRequestBuilder:
-        with answering():
+        with Answering():
             request = self._client.request(method, self._server + path).timeout(timedelta(seconds=timeout))
             request = request.header("accept", accept)
             if query:
@@ -263,7 +263,7 @@ class RawKube:
 
     def _answer(self, verb: str, request: SyncRequestBuilder) -> Bytes:
         response = self._told(verb, request.build().send)
-        with answering():
+        with Answering():
             body = response.bytes()
         if not 200 <= response.status < 300:
             raise _refusal(response.status, bytes(body), response.get_header("retry-after"))
@@ -273,7 +273,7 @@ class RawKube:
         started = time.monotonic()
         status = 0
         try:
-            with answering():
+            with Answering():
                 response = send()
             status = response.status
             return response
