@@ -130,6 +130,7 @@ def pod_record(pod: Object, job_uid: str, replica_type: str, region: str | None 
     if uid is None:
         return None
     name = main_container(pod)
+    main = _named(each(pod, "status", "containerStatuses"), name)
     return PodRecord(
         pod_id=uid,
         name=text(at(pod, "metadata", "name"), NAME),
@@ -143,10 +144,10 @@ def pod_record(pod: Object, job_uid: str, replica_type: str, region: str | None 
         host_ip=text(at(pod, "status", "hostIP"), UID),
         pod_ip=text(at(pod, "status", "podIP"), UID),
         deploy_region=text(region, UID),
-        remark=_failure(pod),
+        remark=_failure(pod, main),
         gmt_created=moment(at(pod, "metadata", "creationTimestamp")),
-        gmt_started=pod_began(pod),
-        gmt_finished=_ended_at(pod),
+        gmt_started=_began(main),
+        gmt_finished=_ended_at(pod, main),
     )
 
 
@@ -186,9 +187,13 @@ def job_began(job: Object) -> datetime | None:
 
 def pod_began(pod: Object) -> datetime | None:
     """When the pod's main container began, the earliest that its status still tells."""
-    status = _named(each(pod, "status", "containerStatuses"), main_container(pod))
+    statuses = each(pod, "status", "containerStatuses")
+    return _began(_named(statuses, main_container(pod))) if statuses else None
+
+
+def _began(main: Object) -> datetime | None:
     places = (("state", "running"), ("state", "terminated"), ("lastState", "terminated"))
-    return earliest(*(moment(at(status, *place, "startedAt")) for place in places))
+    return earliest(*(moment(at(main, *place, "startedAt")) for place in places))
 
 
 def main_container(pod: Object) -> str | None:
@@ -244,9 +249,8 @@ def _tenancy(job: Object) -> Any:
         return None
 
 
-def _failure(pod: Object) -> str | None:
+def _failure(pod: Object, main: Object) -> str | None:
     """``reason: message, exit code N`` of what failed: the main container, else an init container, else the pod."""
-    main = _named(each(pod, "status", "containerStatuses"), main_container(pod))
     statuses = (main, *each(pod, "status", "initContainerStatuses"))
     ends = (at(status, "state", "terminated") for status in statuses)
     end = next((end for end in ends if at(end, "exitCode") not in (None, 0)), None)
@@ -258,11 +262,10 @@ def _failure(pod: Object) -> str | None:
     return long_text(", ".join(part for part in (said, "" if code is None else f"exit code {code}") if part))
 
 
-def _ended_at(pod: Object) -> datetime | None:
+def _ended_at(pod: Object, main: Object) -> datetime | None:
     """When a finished pod's main container ended; one that never started ends with its last change of condition."""
     if text(at(pod, "status", "phase"), WORD) not in COMPLETED:
         return None
-    main = _named(each(pod, "status", "containerStatuses"), main_container(pod))
     changes = (moment(item.get("lastTransitionTime")) for item in each(pod, "status", "conditions"))
     known = [time for time in changes if time is not None]
     return moment(at(main, "state", "terminated", "finishedAt")) or max(known, default=None)

@@ -36,7 +36,7 @@ class Writer:
     """
 
     def __init__(
-        self, sink: Sink | str, *, region: str | None = None, interval: float = 0.5, max_keys: int = 100_000
+        self, sink: Sink | str, *, region: str | None = None, interval: float = 1.0, max_keys: int = 100_000
     ) -> None:
         self.written = 0
         """Objects and answers written."""
