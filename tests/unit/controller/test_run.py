@@ -29,6 +29,9 @@ class Server:
     def get(self, path, **query):
         raise errors.NotFound("no such CRD")
 
+    def metadata(self, path):
+        raise errors.NotFound("no such CRD")
+
     def watch(self, path, *, resource_version, label_selector, field_selector, timeout_seconds):
         yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": "2"}})
         self.ended.wait(10)
