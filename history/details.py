@@ -137,13 +137,10 @@ def admission(answer: Admission) -> AdmissionRecord | None:
 
 
 def submitted(answer: Admission) -> SnapshotRecord | None:
-    """What was submitted: of the job if it had a UID by then, else of the review, as generation 0."""
-    obj = answer.object
-    if obj is None:
+    """What was submitted, as generation 0 of the review: what is stored of the job may be something else."""
+    if answer.object is None:
         return None
-    uid = text(answer.uid, UID)
-    generation = _generation(obj) if uid else 0
-    return _snapshot(obj, uid or text(answer.review, UID), generation, answer.user, answer.groups)
+    return _snapshot(answer.object, text(answer.review, UID), 0, answer.user, answer.groups)
 
 
 def stored(job: Object) -> SnapshotRecord | None:

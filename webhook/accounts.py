@@ -77,9 +77,9 @@ def _changes_spec(review: Review) -> bool:
 
 
 def _is_kept(path: str, review: Review, verdict: Verdict) -> bool:
-    """Whether the object is what somebody submitted, and not kept by the record of /mutate already."""
-    allowed_create = path != MUTATE and review.operation == CREATE and verdict.allowed
-    return review.subresource == "" and not allowed_create
+    """Whether the object is what somebody submitted; each once: creates at /mutate, updates where they end."""
+    is_create = review.operation == CREATE
+    return review.subresource == "" and (not verdict.allowed or is_create is (path == MUTATE))
 
 
 def _policies(verdict: Verdict) -> list[str]:

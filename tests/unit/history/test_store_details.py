@@ -105,7 +105,7 @@ def test_the_newest_snapshot_and_who_submitted_it(store, make_job, answer):
     assert store.snapshot("a")["generation"] == 2
     assert store.snapshot("none") is None
     when = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-    assert [(row["uid"], row["generation"], row["username"]) for row in store.submissions(when)] == [("a", 1, "ann")]
+    assert [(row["uid"], row["generation"], row["username"]) for row in store.submissions(when)] == [("r1", 0, "ann")]
 
 
 def test_pods_that_went_while_nobody_looked(store, job, pod):
