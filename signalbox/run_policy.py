@@ -11,6 +11,7 @@ import click
 from policy.model import PolicySet
 from schemas.job import mapping, text
 from schemas.times import parse
+from signalbox import history_options
 from signalbox.findings import ERROR, Manifest, Reading, counted, plain, read_some
 from signalbox.policy_cases import Circumstances, as_json, pretty, verdict_of, word
 from signalbox.policy_files import read_policies
@@ -93,6 +94,16 @@ def around_of(
     return Circumstances(moment, namespace, _labels(reading, namespace, labels), user, groups)
 
 
+def label_pairs(written: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """(namespace, key, value) of each KEY=VALUE or NAMESPACE:KEY=VALUE; no namespace means all."""
+    for each in written:
+        key, is_pair, value = each.partition("=")
+        one, is_one, key_of_one = key.partition(":")
+        if not is_pair:
+            raise click.UsageError(f'--namespace-label: must be KEY=VALUE or NAMESPACE:KEY=VALUE (got "{each}")')
+        yield (one, key_of_one, value) if is_one else ("", key, value)
+
+
 def _labels(reading: Reading, namespace: str, written: Iterable[str]) -> dict[str, dict[str, str]]:
     """Labels by namespace: of Namespace manifests, over them those of the command line, over all the name's own."""
     names = {namespace, *(text(job.metadata.get("namespace")) or namespace for job in reading.jobs)}
@@ -100,13 +111,9 @@ def _labels(reading: Reading, namespace: str, written: Iterable[str]) -> dict[st
     for item in reading.manifests:
         if item.kind_name == "Namespace" and item.api_version == "v1":
             found.setdefault(text(item.metadata.get("name")), {}).update(mapping(item.metadata.get("labels")))
-    for each in written:
-        key, is_pair, value = each.partition("=")
-        one, is_one, key_of_one = key.partition(":")
-        if not is_pair:
-            raise click.UsageError(f'--namespace-label: must be KEY=VALUE or NAMESPACE:KEY=VALUE (got "{each}")')
-        for name in [one] if is_one else list(found):
-            found.setdefault(name, {})[key_of_one if is_one else key] = value
+    for one, key, value in label_pairs(written):
+        for name in [one] if one else list(found):
+            found.setdefault(name, {})[key] = value
     return {name: {"kubernetes.io/metadata.name": name, **labels} for name, labels in found.items()}
 
 
@@ -159,3 +166,36 @@ def _timed(policies: PolicySet, jobs: list[Manifest], around: Circumstances, sec
             start = time.thread_time()
             verdict_of(policies, kind, value, around)
             yield time.thread_time() - start
+
+
+@policy.command("what-if")
+@click.option("-f", "--filename", "policies", help="Policies; may be repeated.", **SOURCES)
+@click.option("--since", default="30d", show_default=True, help="Submissions then or later: 30d, 2026-11-30.")
+@click.option(
+    "--history-url",
+    envvar="SIGNALBOX_HISTORY_URL",
+    default=history_options.local_history,
+    help="SQLAlchemy URL of the history  [default: the local cluster's]",
+)
+@click.option(
+    "--namespace-label",
+    "labels",
+    multiple=True,
+    metavar="[NS:]KEY=VALUE",
+    help="A label of all namespaces, or of one; without any, policies that ask for labels are left out.",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def what_if(policies: tuple[str, ...], since: str, history_url: str, labels: tuple[str, ...], output: str) -> None:
+    """Say what would have come of past submissions, had these policies been there.
+
+    Exits with 0 when none would have been refused, 1 when one would, 2 when a policy is invalid or the history cannot
+    be read.
+    """
+    from signalbox import policy_whatif
+
+    found = read_policies(policies)
+    known: dict[str, dict[str, str]] = {}
+    for namespace, key, value in label_pairs(labels):
+        known.setdefault(namespace, {})[key] = value
+    refused = policy_whatif.run(found, since, history_url, known, output)
+    sys.exit(FAULTS if refused else 0)
