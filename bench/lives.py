@@ -60,9 +60,9 @@ class World:
 
     def __init__(self) -> None:
         self.server, self.seconds, self.reconciles, self.born = Server(), 0.0, 0, 0
-        self.loop = Loop(self.server, (KIND,), NoRecorder(), Settings(take_over=True))  # type: ignore[arg-type]
-        self.loop.queue = WorkQueue(monotonic=lambda: self.seconds)
-        self.loop.acting = True
+        queue, settings = WorkQueue(monotonic=lambda: self.seconds), Settings(take_over=True)
+        self.loop = Loop(self.server, (KIND,), NoRecorder(), settings, queue=queue)  # type: ignore[arg-type]
+        self.loop.act()
 
     def settle(self) -> None:
         self.seconds += 1.0
@@ -78,18 +78,18 @@ class World:
         job["metadata"] |= {"namespace": "ns", "uid": f"job-{self.born}", "generation": 1}
         job = self.server.stored(job)
         self.loop.jobs[KIND].observe(job)
-        self.loop.on_job(KIND, "ADDED", job)
+        self.loop.watched.on_job(KIND, "ADDED", job)
         self.settle()
         for state in STATES:
             for pod in self.loop.pods.owned_by(job["metadata"]["uid"]):
                 changed = self.server.stored({**pod, "status": state})
                 self.loop.pods.observe(changed)
-                self.loop.on_child("MODIFIED", changed, PODS, pod)
+                self.loop.watched.on_child("MODIFIED", changed, PODS, pod)
             self.settle()
         for service in self.loop.services.owned_by(job["metadata"]["uid"]):
             gone = self.server.stored(service)
             self.loop.services.forget(gone, resource_version=gone["metadata"]["resourceVersion"])
-            self.loop.on_child("DELETED", gone, SERVICES)
+            self.loop.watched.on_child("DELETED", gone, SERVICES)
         self.settle()
         stored = self.loop.jobs[KIND].get("ns", f"job-{self.born}")
         assert stored is not None

@@ -10,7 +10,8 @@ import structlog
 from controller import metrics
 from controller.apply import RESOURCES
 from controller.coexistence import LOOK_SECONDS
-from controller.loop import Loop, resource_of
+from controller.keys import resource_of
+from controller.loop import Loop
 from kube.raw import RawKube
 from kube.reflector import OnChange, Reflector
 from kube.resources import NAMESPACES, PODS, SERVICES, TRAINING_POLICIES, Resource
@@ -43,7 +44,7 @@ class Run:
         self._child_reflectors = [self._of_children(PODS, loop.pods), self._of_children(SERVICES, loop.services)]
         self._extra_reflectors = {key: self._of_children(RESOURCES[key], store) for key, store in loop.extras.items()}
         self._policy_reflectors = [
-            self._of_cluster(TRAINING_POLICIES, loop.governor.policies, lambda *_: loop.on_policy()),
+            self._of_cluster(TRAINING_POLICIES, loop.governor.policies, lambda *_: loop.watched.on_policy()),
             self._of_cluster(NAMESPACES, loop.governor.namespaces, lambda *_: None),
         ]
         self._workers = [threading.Thread(target=loop.work, name=f"worker-{n}") for n in range(loop.settings.workers)]
@@ -107,7 +108,7 @@ class Run:
     def not_served(self) -> dict[str, str]:
         """Kinds that are not served now, as ``Kind.group``, each with the reason."""
         missing = {kind: r.unavailable for kind, r in self._job_reflectors.items() if r.unavailable}
-        found = {**missing, **self._loop.serving.unserved, **self._loop.coexistence.ceded}
+        found = {**missing, **self._loop.not_served}
         return {called(kind): reason for kind, reason in found.items()}
 
     def measure(self, now: float) -> None:
@@ -129,7 +130,7 @@ class Run:
 
     def _of_jobs(self, kind: JobKind) -> Reflector:
         resource = resource_of(kind)
-        store, changed = self._loop.jobs[kind], partial(self._loop.on_job, kind)
+        store, changed = self._loop.jobs[kind], partial(self._loop.watched.on_job, kind)
         return self._reflector(resource, store, "", lambda change, job, _old: changed(change, job))
 
     def _of_cluster(self, resource: Resource, store: Store, changed: OnChange) -> Reflector:
@@ -140,7 +141,7 @@ class Run:
         """Only what carries our label is watched: other people's pods cost nothing (knative/serving#10098)."""
 
         def changed(change: str, child: JSON, old: JSON | None) -> None:
-            self._loop.on_child(change, child, resource, old)
+            self._loop.watched.on_child(change, child, resource, old)
 
         return self._reflector(resource, store, names.JOB_UID, changed)
 
@@ -151,7 +152,7 @@ class Run:
 
     def _resync(self) -> None:
         while not self._stop.wait(self._loop.settings.resync):
-            self._loop.wake_all()
+            self._loop.watched.wake_all()
 
     def _listed(self) -> list[JobKind]:
         return [kind for kind, reflector in self._job_reflectors.items() if reflector.synced.is_set()]

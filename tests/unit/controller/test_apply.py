@@ -6,7 +6,7 @@ import pytest
 
 from controller import apply
 from controller.apply import Port, Stop
-from controller.loop import resource_of
+from controller.keys import resource_of
 from controller.plan import Create, Delete, DeleteJob, Event, Obstacle, Update
 from kube import errors
 from schemas import kinds

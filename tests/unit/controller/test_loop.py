@@ -6,11 +6,11 @@ import pytest
 
 from controller.apply import Stop
 from controller.clock import Clock
-from controller.loop import FIRST_RETRY, GATHER, Key, Loop
+from controller.keys import Key
+from controller.loop import Loop
 from controller.settings import Settings
 from kube import errors
 from kube.queue import WorkQueue
-from kube.resources import PODS
 from schemas import kinds
 from schemas.records import NoRecorder
 
@@ -77,8 +77,8 @@ class Unsaved(NoRecorder):
         return False
 
 
-def loop(server, time, recorder=None, **settings):
-    return Loop(server, (KIND,), recorder or NoRecorder(), Settings(**settings), time.clock())
+def loop(server, time, recorder=None, queue=None, **settings):
+    return Loop(server, (KIND,), recorder or NoRecorder(), Settings(**settings), time.clock(), queue or WorkQueue())
 
 
 def stored(made, status=None, **spec):
@@ -142,10 +142,6 @@ def test_a_gang_takes_one_status_write_and_follows_the_replicas():
     made.reconcile(KEY)
     [patched] = [entry for entry in server.log if entry[0] == "patch"]
     assert patched[1]["spec"]["minMember"] == 1
-
-
-def test_the_first_retry_is_soon():
-    assert FIRST_RETRY <= 10
 
 
 def test_count_changes_wait_for_the_interval():
@@ -251,36 +247,6 @@ def test_a_job_that_is_gone_is_forgotten():
     assert server.log == []
 
 
-def test_children_wake_the_job_that_controls_them():
-    made = loop(Server(), Time())
-    made.queue = WorkQueue(monotonic=(time := Time()).clock().monotonic)
-    owner = {"controller": True, "apiVersion": "signalbox.dev/v1", "kind": "TrainingJob", "name": "job", "uid": "u"}
-    made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p", "ownerReferences": [owner]}}, PODS)
-    made.on_child("MODIFIED", {"metadata": {"namespace": "ns", "name": "q", "ownerReferences": [owner]}}, PODS)
-    assert made.queue.get(0) is None  # more of the crowd may follow
-    time.seconds += GATHER
-    assert made.queue.get(0) == KEY
-    made.on_child("ADDED", {"metadata": {"namespace": "ns", "name": "p"}}, PODS)
-    made.queue.done(KEY)
-    time.seconds += GATHER
-    assert made.queue.get(0) is None
-
-
-@pytest.mark.parametrize(("phase", "woken"), [("Pending", False), ("Running", True)])
-def test_a_change_that_no_decision_sees_wakes_nobody(phase, woken):
-    made = loop(Server(), Time())
-    made.queue = WorkQueue(monotonic=(time := Time()).clock().monotonic)
-    stored(made)
-    made.reconcile(KEY)
-    made.queue.get(0)
-    made.queue.done(KEY)
-    (old,) = made.pods.values()
-    new = old | {"status": {"phase": phase, "hostIP": "10.0.0.1"}}
-    made.on_child("MODIFIED", new, PODS, old)
-    time.seconds += GATHER
-    assert (made.queue.get(0) == KEY) is woken
-
-
 class Told(NoRecorder):
     def __init__(self):
         self.jobs = []
@@ -297,8 +263,8 @@ def test_a_standby_keeps_its_queue_and_records_nothing():
     made = loop(Server(), Time(), recorder)
     made.stand_by()
     stored(made)
-    made.on_job(KIND, "ADDED", made.jobs[KIND].get("ns", "job"))
-    made.on_job(KIND, "DELETED", {"metadata": {"namespace": "ns", "name": "other", "uid": "o"}})
+    made.watched.on_job(KIND, "ADDED", made.jobs[KIND].get("ns", "job"))
+    made.watched.on_job(KIND, "DELETED", {"metadata": {"namespace": "ns", "name": "other", "uid": "o"}})
     assert (made.queue.get(0), recorder.jobs) == (None, [])
     made.act()
     assert recorder.jobs == ["job"]
@@ -363,8 +329,7 @@ def test_what_wakes_a_held_job_does_not_cost_it_its_retry():
     """Of several turns asked for the queue keeps the earliest: that of a child's change, not that of the retry."""
     server, time = Server(), Time()
     server.refuse_pods = "exceeded quota"
-    made = loop(server, time)
-    made.queue = WorkQueue(monotonic=lambda: time.seconds)
+    made = loop(server, time, queue=WorkQueue(monotonic=lambda: time.seconds))
     stored(made)
     made.reconcile(KEY)
     made.queue.add_after(KEY, 0.1)
@@ -387,7 +352,7 @@ def test_a_kind_that_is_not_served_is_left_alone_until_it_is():
     made.reconcile(KEY)
     assert server.log == []
     made.serving.unserved.clear()
-    made.look_again(KIND)
+    made.watched.look_again(KIND)
     assert made.queue.get(0) == KEY
     made.reconcile(KEY)
     assert ("create", "Pod") in server.log
@@ -398,7 +363,7 @@ def test_the_end_that_is_written_wakes_who_waits_for_the_place():
     made = loop(Server(), Time())
     policy = {"metadata": {"name": "one", "resourceVersion": "1"}, "spec": {"limits": {"maxRunningJobs": 1}}}
     made.governor.policies.observe({"apiVersion": "signalbox.dev/v1", "kind": "TrainingPolicy", **policy})
-    made.on_policy()
+    made.watched.on_policy()
     stored(made)
     made.reconcile(KEY)
     first = made.jobs[KIND].get("ns", "job")
