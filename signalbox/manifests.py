@@ -33,7 +33,16 @@ ROOT = Path(__file__).resolve().parent.parent
     show_default=True,
     help="Secret whose key `url` says where the history is kept; without the Secret none is kept.",
 )
-@click.option("--history-volume", is_flag=True, help="Keep the history in SQLite on a volume; one controller only.")
+@click.option("--history-page", is_flag=True, help="With the history's page, reading the database of that Secret.")
+@click.option("--history-volume", is_flag=True, help="With the page, and the history in SQLite on a volume of its own.")
+@click.option(
+    "--history-auth",
+    type=click.Choice(["token", "proxy-header"]),
+    default="token",
+    show_default=True,
+    help="Who may read the page: who has the token, or whom a proxy in front names.",
+)
+@click.option("--cert-manager", is_flag=True, help="Leave the webhook's certificates to cert-manager.")
 @click.option("--monitoring", is_flag=True, help="With alert rules and monitors for the Prometheus operator.")
 @click.pass_context
 def manifests(context: click.Context, /, **options: Any) -> None:
@@ -51,7 +60,10 @@ def _print(options: dict[str, Any]) -> None:
         image=options["image"],
         gang_scheduler=options["gang_scheduler"] or "",
         history_secret=options["history_url_secret"],
+        history_page=options["history_page"],
         history_volume=options["history_volume"],
+        history_auth=options["history_auth"],
+        cert_manager=options["cert_manager"],
         monitoring=options["monitoring"],
     )
     try:

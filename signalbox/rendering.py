@@ -1,6 +1,7 @@
 """The manifests of an installation as one wants it: rendered by kustomize, then changed by pure functions."""
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,8 +17,11 @@ from signalbox.local.paths import deploy_dir
 JSON = dict[str, Any]
 
 NAMESPACE = "signalbox-system"
+OUR_NAMESPACE = re.compile(rf"(?<![-\w]){NAMESPACE}(?![-\w])")
 IMAGE_NAME = "signalbox"
 HISTORY_SECRET = "signalbox-history"  # noqa: S105 - its name
+PROXY = "proxy-header"
+PROXY_FLAG = f"--auth={PROXY}"
 OVERLAYS = {"kubeflow.org": "overlays/kubeflow"}
 OWN = tuple(kind for kind in KINDS if kind.group not in OVERLAYS)
 STRONG = "overlays/mpi"
@@ -39,7 +43,10 @@ class Wanted:
     image: str = ""
     gang_scheduler: str = ""
     history_secret: str = HISTORY_SECRET
+    history_page: bool = False
     history_volume: bool = False
+    history_auth: str = "token"
+    cert_manager: bool = False
     monitoring: bool = False
 
 
@@ -56,7 +63,13 @@ def parts(wanted: Wanted) -> tuple[list[str], list[str]]:
     extra = [f"overlays/gang-{wanted.gang_scheduler}"] if wanted.gang_scheduler else []
     extra = [each for each in extra if (deploy_dir() / each).is_dir()]
     monitoring = ["overlays/monitoring"] if wanted.monitoring else []
-    return (bases or ["."]) + extra + monitoring, ["components/sqlite"] if wanted.history_volume else []
+    return (bases or ["."]) + extra + monitoring, components(wanted)
+
+
+def components(wanted: Wanted) -> list[str]:
+    """The volume comes with the page."""
+    history = "components/sqlite" if wanted.history_volume else "components/history" if wanted.history_page else ""
+    return [each for each in (history, "components/cert-manager" if wanted.cert_manager else "") if each]
 
 
 def rendered(bases: Iterable[str], components: Iterable[str] = ()) -> list[JSON]:
@@ -133,15 +146,17 @@ def _fill(pod: JSON, wanted: Wanted) -> None:
             container["image"] = wanted.image
         if wanted.gang_scheduler and container["args"][0] == "controller":
             container["args"].append(f"--gang-scheduler={wanted.gang_scheduler}")
+        if wanted.history_auth == PROXY and container["args"][:2] == ["history", "serve"]:
+            container["args"] = [PROXY_FLAG if each.startswith("--token-file=") else each for each in container["args"]]
     for volume in pod.get("volumes", ()):
         if volume.get("secret", {}).get("secretName") == HISTORY_SECRET:
             volume["secret"]["secretName"] = wanted.history_secret
 
 
 def _moved(value: Any, namespace: str) -> Any:
-    """The value with our namespace's name replaced wherever it stands alone or ends a DNS name."""
+    """The value with our namespace's name replaced, alone or as a part between dots or slashes."""
     if isinstance(value, dict):
         return {key: _moved(item, namespace) for key, item in value.items()}
     if isinstance(value, list):
         return [_moved(item, namespace) for item in value]
-    return namespace if value == NAMESPACE else value
+    return OUR_NAMESPACE.sub(namespace, value) if isinstance(value, str) else value

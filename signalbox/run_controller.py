@@ -43,6 +43,9 @@ LEASE = "signalbox-controller"
 )
 @history_options.sink
 @click.option(
+    "--history-token-secret", default="", help="Make this Secret with the tokens of the history's process, if missing."
+)
+@click.option(
     "--history-grace", type=click.FloatRange(min=0), default=600.0, help="Seconds a TTL waits for the history."
 )
 @click.option(
@@ -104,7 +107,7 @@ def _run(options: dict[str, Any]) -> None:
     from kube.config import connect
     from kube.raw import RawKube
     from schemas.kinds import KINDS
-    from signalbox import keeping
+    from signalbox import keeping, tokens
 
     kubeconfig = options["kubeconfig"]
     connection = connect(str(kubeconfig) if kubeconfig else None, options["context"])
@@ -128,6 +131,7 @@ def _run(options: dict[str, Any]) -> None:
     _serve(run, options["health_bind"], options["metrics_bind"])
     stop = threading.Event()
     keeping.start(keeping.keeper(kube, options, leading=leading), stop)
+    tokens.start(kube, keeping.own_namespace(), options["history_token_secret"], leading, stop)
     _until_told(run, election)
     stop.set()
     if close := getattr(recorder, "close", None):

@@ -50,9 +50,8 @@ class Server(BaseApplication):  # type: ignore[misc]
 
 @click.command("serve", context_settings={"show_default": True})
 @click.option("--bind", default="127.0.0.1:8090", metavar="HOST:PORT", help="Where to serve pages and REST.")
-@click.option(
-    "--history-url", default=history_options.local_history, help="SQLAlchemy URL  [default: the local cluster's]"
-)
+@click.option("--history-url", default="", help="SQLAlchemy URL  [default: the local cluster's]")
+@click.option("--history-url-file", type=FILE, help="File with that URL, as of a mounted Secret.")
 @click.option(
     "--auth", type=click.Choice(["token", "proxy-header", "none"]), help="Who may read; none on loopback only."
 )
@@ -69,10 +68,23 @@ def serve(**options: Any) -> None:
         access = checked_access(
             bind, options["auth"], options["token_file"], options["user_header"], options["ingest_token_file"]
         )
-        process = Process(options["history_url"], access, bind, keeping, options["log_level"])
+        process = Process(
+            database(options["history_url"], options["history_url_file"]), access, bind, keeping, options["log_level"]
+        )
         Server(bind, process.application, process.close).run()
     except (SettingError, ValueError) as error:
         raise click.UsageError(str(error)) from error
+
+
+def database(url: str, file: Path | None) -> str:
+    """The URL that is given, or in the file. Raises SettingError when there is none where it should be."""
+    if file is None:
+        return url or history_options.local_history()
+    if url:
+        raise SettingError("history-url-file", "must not be given together with --history-url", file)
+    if not (file.is_file() and (found := file.read_text().strip())):
+        raise SettingError("history-url-file", "must be an existing file that holds a URL", file)
+    return found
 
 
 def checked_access(

@@ -66,8 +66,10 @@ def apply_crds(site: Site) -> None:
 
 
 def apply_rights(site: Site) -> None:
-    """The service accounts with exactly the shipped rights, overlays included, and a token for each process."""
-    files = (*(deploy_dir() / "base").glob("rbac-*.yaml"), *(deploy_dir() / "overlays").glob("*/rbac-*.yaml"))
+    """The service accounts with exactly the shipped rights, of overlays too, and a token for each process."""
+    files = [
+        file for part in ("base", "overlays/*", "components/*") for file in deploy_dir().glob(f"{part}/rbac-*.yaml")
+    ]
     apply(site.cluster, f"--namespace={NAMESPACE}", *(f"--filename={file}" for file in sorted(files)))
     for process in ACCOUNTS:
         accounts.write(site.cluster, NAMESPACE, f"signalbox-{process}")

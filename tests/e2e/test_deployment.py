@@ -12,6 +12,7 @@ from signalbox.manifests import manifests
 pytestmark = [pytest.mark.cluster, pytest.mark.site]
 
 SYSTEM = "signalbox-system"
+OURS = ("controller", "history", "webhook")
 CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
@@ -21,9 +22,9 @@ def printed(*arguments):
     return result.stdout
 
 
-def pods():
-    """One Pod for each template that is shipped, as the controllers of the cluster would create it."""
-    for each in yaml.load_all(printed(), Loader=yaml.CSafeLoader):
+def pods(*options):
+    """One Pod for each template that is printed, as the controllers of the cluster would create it."""
+    for each in yaml.load_all(printed(*options), Loader=yaml.CSafeLoader):
         template = each.get("spec", {}).get("template")
         if each["kind"] == "CronJob":
             template = each["spec"]["jobTemplate"]["spec"]["template"]
@@ -34,8 +35,13 @@ def pods():
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("-k", "trainingjob", "-k", "pytorchjob", "--gang-scheduler", "volcano"), ("--history-volume",)],
-    ids=["plain", "kubeflow", "volume"],
+    [
+        (),
+        ("-k", "trainingjob", "-k", "pytorchjob", "--gang-scheduler", "volcano"),
+        ("--history-volume",),
+        ("--history-page",),
+    ],
+    ids=["plain", "kubeflow", "volume", "page"],
 )
 def test_the_api_server_accepts_every_field(signalbox, kubectl, options):
     strict = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
@@ -46,9 +52,9 @@ def test_the_api_server_accepts_every_field(signalbox, kubectl, options):
 
 def test_our_pods_meet_the_restricted_standard(signalbox, kubectl):
     """The namespace enforces it: what the API server creates there in a dry run, it would create."""
-    wanted = list(pods())
+    wanted = [*pods("--history-page"), *pods("--history-volume")]
     create = ("create", "--dry-run=server", "-n", SYSTEM, "-f", "-")
-    assert len(wanted) >= 2
+    assert {pod["metadata"]["name"] for pod in wanted} == {f"signalbox-{name}" for name in OURS}
     for pod in wanted:
         assert "Warning" not in kubectl(*create, stdin=json.dumps(pod)).stderr
     wanted[0]["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True

@@ -101,6 +101,8 @@ def test_it_reads_beside_another_writer(serve, tmp_path):
         (("--bind=0.0.0.0:8090",), "--auth: must be token or proxy-header where --bind is no loopback address"),
         (("--auth=token",), "--token-file: must be given with --auth token"),
         (("--token-file=/nonexistent",), "--token-file: must be an existing file that holds a token"),
+        (("--history-url-file=/nonexistent",), "--history-url-file: must be an existing file that holds a URL"),
+        (("--history-url-file=/f", "--history-url=sqlite:///f"), "must not be given together with --history-url"),
         (("--history-url=oracle://h/x",), "must be sqlite, postgresql or mysql"),
         (("--history-keep=soon",), "must be a whole number and s, m, h, d or w"),
         (("--bind=nowhere",), "--bind: must be HOST:PORT"),

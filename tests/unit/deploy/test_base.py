@@ -14,10 +14,16 @@ from signalbox.local_webhooks import local_configurations
 NAMESPACE = "signalbox-system"
 OWN = {"signalbox.dev"}
 KUBEFLOW = {"signalbox.dev", "kubeflow.org"}
-INSTALLATIONS = [(".", OWN), ("overlays/kubeflow", KUBEFLOW), ("overlays/mpi", KUBEFLOW)]
+INSTALLATIONS = [
+    (".", OWN),
+    ("overlays/kubeflow", KUBEFLOW),
+    ("overlays/mpi", KUBEFLOW),
+    ("overlays/history", OWN),
+]
+WITH_HISTORY = INSTALLATIONS[3:]
 
 
-@pytest.fixture(scope="module", params=INSTALLATIONS, ids=["own", "kubeflow", "mpi"])
+@pytest.fixture(scope="module", params=INSTALLATIONS, ids=["own", "kubeflow", "mpi", "history"])
 def installation(request):
     """What one command installs, by (kind, name), and the API groups it is for."""
     directory, groups = request.param
@@ -171,7 +177,7 @@ def test_controller_may_read_the_crds_of_its_kinds_and_no_other(objects, expecte
     assert {verb for rule in crds for verb in rule["verbs"]} == {"get"}
 
 
-@pytest.mark.parametrize("installation", INSTALLATIONS[1:], indirect=True, ids=["kubeflow", "mpi"])
+@pytest.mark.parametrize("installation", INSTALLATIONS[1:3], indirect=True, ids=["kubeflow", "mpi"])
 def test_controller_may_make_extra_children(objects, request):
     """PodGroups everywhere; what lets mpirun run commands in pods only with the overlay that is for it."""
     roles = (bound(objects, each) for (kind, _), each in objects.items() if kind == "ClusterRoleBinding")
@@ -226,7 +232,7 @@ def test_every_binding_leads_from_an_account_to_a_role(objects):
 
 def test_pods_meet_the_restricted_standard(objects):
     seen = dict(pod_specs(objects))
-    assert set(seen) == {"signalbox-webhook", "signalbox-controller"}
+    assert set(seen) - {"signalbox-history"} == {"signalbox-webhook", "signalbox-controller"}
     for spec in seen.values():
         assert spec["securityContext"]["runAsNonRoot"]
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -241,7 +247,76 @@ def test_pods_meet_the_restricted_standard(objects):
 def test_ca_key_is_mounted_nowhere(objects):
     volumes = [volume for _, spec in pod_specs(objects) for volume in spec.get("volumes", ())]
     mounted = [volume["secret"]["secretName"] for volume in volumes if "secret" in volume]
-    assert sorted(mounted) == ["signalbox-history", "signalbox-webhook-tls"]
+    assert set(mounted) - {"signalbox-history-tokens"} <= {"signalbox-history", "signalbox-webhook-tls"}
+
+
+@pytest.mark.parametrize("installation", WITH_HISTORY, indirect=True, ids=["history"])
+def test_each_process_gets_the_tokens_it_needs(objects):
+    """Who writes needs no reader's token; the controller and the webhook start before there is any."""
+    mounted = {}
+    for name, spec in pod_specs(objects):
+        for volume in spec["volumes"]:
+            if volume.get("secret", {}).get("secretName") == "signalbox-history-tokens":
+                keys = {item["key"] for item in volume["secret"]["items"]}
+                mounted[name.removeprefix("signalbox-")] = (keys, volume["secret"].get("optional", False))
+    assert mounted == {
+        "controller": ({"ingest"}, True),
+        "webhook": ({"ingest"}, True),
+        "history": ({"ingest", "page"}, False),
+    }
+
+
+@pytest.mark.parametrize("installation", WITH_HISTORY, indirect=True, ids=["history"])
+def test_the_history_has_one_process_without_rights(objects):
+    deployment = objects["Deployment", "signalbox-history"]["spec"]
+    assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
+    assert deployment["template"]["spec"]["automountServiceAccountToken"] is False
+    assert objects["ServiceAccount", "signalbox-history"]["automountServiceAccountToken"] is False
+    accounts = {bound(objects, each)[0] for (kind, _), each in objects.items() if kind.endswith("Binding")}
+    assert accounts == {"signalbox-controller", "signalbox-webhook"}
+
+
+@pytest.mark.parametrize("installation", WITH_HISTORY, indirect=True, ids=["history"])
+def test_only_our_own_processes_and_a_chosen_proxy_reach_the_history(objects):
+    everybody = objects["NetworkPolicy", "signalbox-default"]["spec"]
+    assert (everybody["podSelector"], everybody.get("ingress")) == ({}, None)
+    [rule] = objects["NetworkPolicy", "signalbox-history"]["spec"]["ingress"]
+    ours, proxy = rule["from"]
+    [expression] = ours["podSelector"]["matchExpressions"]
+    assert (expression["operator"], expression["values"]) == ("In", ["controller", "webhook"])
+    assert proxy == {"namespaceSelector": {"matchLabels": {"signalbox.dev/history": "allowed"}}}
+    assert [port["port"] for port in rule["ports"]] == ["http"]
+
+
+def test_every_pod_is_probed_and_asks_for_what_it_needs(objects):
+    for name, spec in pod_specs(objects):
+        [container] = spec["containers"]
+        ports = {port["name"] for port in container["ports"]}
+        for probe in ("livenessProbe", "readinessProbe"):
+            assert container[probe]["httpGet"]["port"] in ports, name
+        assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+        assert "memory" in container["resources"]["limits"]
+        assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
+
+
+def test_two_of_each_on_nodes_of_their_own_outlive_a_drain(objects):
+    for name in ("webhook", "controller"):
+        deployment = objects["Deployment", f"signalbox-{name}"]["spec"]
+        budget = objects["PodDisruptionBudget", f"signalbox-{name}"]["spec"]
+        labels = deployment["template"]["metadata"]["labels"].items()
+        assert (deployment["replicas"], budget["minAvailable"]) == (2, 1)
+        assert budget["selector"]["matchLabels"].items() <= labels
+        spec = deployment["template"]["spec"]
+        [apart] = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert apart["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+        assert apart["podAffinityTerm"]["labelSelector"]["matchLabels"].items() <= labels
+
+
+def test_the_webhook_drains_before_it_is_killed(objects):
+    """preStop, while the endpoint is removed; then gunicorn's graceful timeout."""
+    spec = objects["Deployment", "signalbox-webhook"]["spec"]["template"]["spec"]
+    assert spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "5"]
+    assert spec["terminationGracePeriodSeconds"] > 5 + 25
 
 
 @pytest.mark.parametrize("installation", [("overlays/kubeflow", KUBEFLOW)], indirect=True, ids=["kubeflow"])

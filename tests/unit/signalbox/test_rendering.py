@@ -6,9 +6,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from certs.issue import Names
 from schemas.kinds import KINDS
 from signalbox import rendering
 from signalbox.manifests import manifests
+from signalbox.run_controller import controller
+from signalbox.run_history_serve import serve
+from signalbox.run_webhook import webhook
 
 
 @pytest.fixture(scope="module")
@@ -106,16 +110,87 @@ def test_the_history_is_where_a_secret_says(printed, plain):
     assert "--history-url-file=/run/signalbox/history/url" in container(plain, "controller")["args"]
 
 
-def test_a_history_on_a_volume_has_one_writer(printed):
+def test_a_history_on_a_volume_is_written_by_its_own_process(printed):
     objects = printed("--history-volume")
-    deployment = objects["Deployment", "signalbox-controller"]["spec"]
-    assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
     assert ("PersistentVolumeClaim", "signalbox-history") in objects
-    assert ("PodDisruptionBudget", "signalbox-controller") not in objects
-    pod = deployment["template"]["spec"]
-    mounts = pod["containers"][0]["volumeMounts"]
-    assert {volume["name"] for volume in pod["volumes"]} == {mount["name"] for mount in mounts} == {"database", "tmp"}
-    assert not [volume for volume in pod["volumes"] if "secret" in volume]
+    assert container(objects, "history")["args"][3:] == [
+        "--history-url=sqlite:////var/lib/signalbox/history.db",
+        "--token-file=/run/signalbox/tokens/page",
+        "--ingest-token-file=/run/signalbox/tokens/ingest",
+    ]
+    controller = objects["Deployment", "signalbox-controller"]["spec"]
+    assert controller["replicas"] == 2
+    assert {
+        "--history-url=http://signalbox-history:8090",
+        "--history-token-file=/run/signalbox/history/ingest",
+        "--history-token-secret=signalbox-history-tokens",
+    } <= set(container(objects, "controller")["args"])
+    environment = {each["name"]: each.get("value") for each in container(objects, "webhook")["env"]}
+    assert environment["SIGNALBOX_WEBHOOK_HISTORY_URL"] == "http://signalbox-history:8090"
+    assert environment["SIGNALBOX_WEBHOOK_HISTORY_TOKEN_FILE"] == "/run/signalbox/history/ingest"
+    assert "SIGNALBOX_WEBHOOK_HISTORY_URL_FILE" not in environment
+
+
+def test_the_overlay_is_what_the_option_prints(printed):
+    shipped = {(each["kind"], each["metadata"]["name"]): each for each in rendering.rendered(["overlays/history"])}
+    assert shipped == printed("--history-volume")
+
+
+def test_the_page_of_a_database_takes_no_records(printed):
+    objects = printed("--history-page", "--history-url-secret", "db")
+    assert ("PersistentVolumeClaim", "signalbox-history") not in objects
+    assert container(objects, "history")["args"][3:] == [
+        "--history-url-file=/run/signalbox/history/url",
+        "--token-file=/run/signalbox/tokens/page",
+    ]
+    volumes = objects["Deployment", "signalbox-history"]["spec"]["template"]["spec"]["volumes"]
+    assert [volume["secret"]["secretName"] for volume in volumes if "secret" in volume] == [
+        "db",
+        "signalbox-history-tokens",
+    ]
+
+
+def test_a_proxy_may_vouch_for_readers(printed):
+    arguments = container(printed("--history-volume", "--history-auth", "proxy-header"), "history")["args"]
+    assert "--auth=proxy-header" in arguments
+    assert not [argument for argument in arguments if argument.startswith("--token-file")]
+
+
+def test_every_argument_is_an_option_of_its_command(printed):
+    """A wrong one would stop the pod."""
+    objects = printed("--history-volume", "--gang-scheduler", "volcano", "--cert-manager")
+    for name, command in (("webhook", webhook), ("controller", controller), ("history", serve)):
+        known = {text for parameter in command.params for text in parameter.opts}
+        given = [each for each in container(objects, name)["args"] if each.startswith("--")]
+        assert {each.partition("=")[0] for each in given} <= known
+
+
+def test_cert_manager_is_told_of_another_namespace(printed):
+    objects = printed("--cert-manager", "--namespace", "ml")
+    assert "signalbox-system" not in json.dumps(list(objects.values()))
+    certificate = objects["Certificate", "signalbox-webhook"]
+    assert tuple(certificate["spec"]["dnsNames"]) == Names("signalbox-webhook", "ml").dns
+    for kind, name in (("Mutating", "mutating"), ("Validating", "validating")):
+        annotations = objects[f"{kind}WebhookConfiguration", f"signalbox-{name}"]["metadata"]["annotations"]
+        assert annotations == {"cert-manager.io/inject-ca-from": "ml/signalbox-webhook"}
+    issuers = {
+        each["metadata"]["namespace"] for (kind, _), each in objects.items() if kind in ("Issuer", "Certificate")
+    }
+    assert issuers == {"ml"}
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("signalbox-system", "ml"),
+        ("signalbox-system/signalbox-webhook", "ml/signalbox-webhook"),
+        ("signalbox-webhook.signalbox-system.svc", "signalbox-webhook.ml.svc"),
+        ("signalbox-systems", "signalbox-systems"),
+        ("my-signalbox-system", "my-signalbox-system"),
+    ],
+)
+def test_only_the_namespaces_name_is_moved(text, moved):
+    assert rendering._moved([{"a": text, "b": 1}], "ml") == [{"a": moved, "b": 1}]
 
 
 def test_monitoring_is_added(printed):
