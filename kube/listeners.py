@@ -1,5 +1,6 @@
 """What the kubelet and Prometheus ask of a process: ``/healthz``, ``/readyz``, ``/metrics``, over plain HTTP."""
 
+import contextlib
 import ipaddress
 import socket
 import threading
@@ -98,8 +99,9 @@ def _handler(routes: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequest
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.content_type)
             self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
+            with contextlib.suppress(ConnectionError):  # a probe that waits no longer: no stack in the log for that
+                self.end_headers()
+                self.wfile.write(answer.body)
 
         def version_string(self) -> str:
             return "signalbox"

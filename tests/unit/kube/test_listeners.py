@@ -1,8 +1,10 @@
 import socket
+import struct
+import threading
 
 import pytest
 
-from kube.listeners import Address, SettingError, address, listen
+from kube.listeners import Address, SettingError, address, as_json, listen, serve
 
 
 @pytest.mark.parametrize(
@@ -25,3 +27,21 @@ def test_taken_address_is_named():
         port = taken.getsockname()[1]
         with pytest.raises(SettingError, match=f"--health-bind: must be free to listen on: .*127.0.0.1:{port}"):
             listen("health-bind", Address("127.0.0.1", port))
+
+
+def test_who_hangs_up_before_the_answer_leaves_no_stack_in_the_log(capfd):
+    gone, listening = threading.Event(), listen("health-bind", Address("127.0.0.1", 0))
+
+    def late():
+        assert gone.wait(10)
+        return as_json(True, text="x" * 10_000_000)
+
+    serve(listening, {"/readyz": late, "/healthz": lambda: as_json(True)})
+    with socket.create_connection(listening.getsockname()) as impatient:
+        impatient.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
+        impatient.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, at once
+    gone.set()
+    for thread in threading.enumerate():
+        if "process_request" in thread.name:
+            thread.join(10)
+    assert "Traceback" not in capfd.readouterr().err
