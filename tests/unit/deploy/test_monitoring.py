@@ -17,7 +17,7 @@ PACKAGES = ("certs", "webhook", "controller", "history", "kube", "signalbox")
 NOT_OURS = {"up": {"job", "instance", "pod"}}
 EVERYWHERE = {"le", "pod", "job", "instance", "namespace"}
 FUNCTIONS = {
-    "absent", "histogram_quantile", "increase", "max", "min_over_time", "rate", "sum", "vector",
+    "absent", "histogram_quantile", "increase", "max", "min", "min_over_time", "rate", "sum", "time", "vector",
     "by", "for", "or", "and",
 }  # fmt: skip
 
@@ -93,6 +93,15 @@ def test_every_alert_says_how_bad_it_is_and_what_it_means():
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
         assert rule["annotations"]["summary"].endswith((".", "?"))
     assert len({rule["alert"] for rule in rules()}) == len(rules())
+
+
+def test_what_is_told_of_certificates_is_watched_and_drawn():
+    """An expired certificate stops every job of a cluster."""
+    alerts = " ".join(rule["expr"] for rule in rules())
+    certificates = {name for name in metrics() if "certificate" in name or "ca_bundle" in name}
+    assert {name for name in certificates if name not in alerts} == {"signalbox_ca_bundle_repairs_total"}
+    drawn = " ".join(target["expr"] for panel in dashboard()["panels"] for target in panel["targets"])
+    assert "certificate_expiry_timestamp_seconds" in drawn
 
 
 def test_panels_do_not_overlap():
