@@ -5,6 +5,7 @@ handshake or the request takes: sixteen silent clients would hold up every revie
 """
 
 import errno
+import logging
 import selectors
 import ssl
 import time
@@ -21,6 +22,11 @@ REQUEST_SECONDS = 5.0
 LINGER_SECONDS = 0.2
 """For a client to read the end of an answer; the worker's main loop stands still meanwhile."""
 
+NO_CERTIFICATE = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+"""As OpenSSL calls it."""
+
+log = logging.getLogger("signalbox.webhook")
+
 
 class TimedSocket(ssl.SSLSocket):
     """The server's end of a TLS connection. "Blocking" means: at most until the deadline of the request.
@@ -36,6 +42,9 @@ class TimedSocket(ssl.SSLSocket):
             super().do_handshake(block)
         except TimeoutError as late:
             raise _gave_up("handshake") from late
+        except ssl.SSLError as error:
+            _tell_refused(self, error)
+            raise
         _check_name(self)
         self.setblocking(True)
 
@@ -105,8 +114,23 @@ def names_of(certificate: Any) -> set[str]:
 
 def _check_name(sock: ssl.SSLSocket) -> None:
     wanted: frozenset[str] = getattr(sock.context, "client_names", frozenset())
-    if wanted and not wanted & names_of(sock.getpeercert()):
-        raise ConnectionResetError(errno.ECONNRESET, "the client's certificate is for another name")
+    found = names_of(sock.getpeercert())
+    if wanted and not wanted & found:
+        reason = f"its certificate is for {', '.join(sorted(found))}, not for {', '.join(sorted(wanted))}"
+        _tell(sock, reason)
+        raise ConnectionResetError(errno.ECONNRESET, reason)
+
+
+def _tell_refused(sock: ssl.SSLSocket, error: ssl.SSLError) -> None:
+    """Says why a client is not let in; other faults of a handshake are the client's affair."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        _tell(sock, f"its certificate is not of --client-ca: {error.verify_message}")
+    elif error.reason == NO_CERTIFICATE:
+        _tell(sock, "it shows no certificate")
+
+
+def _tell(sock: ssl.SSLSocket, reason: str) -> None:
+    log.warning("client refused", extra={"client": sock.getpeername()[0], "reason": reason})
 
 
 def _gave_up(what: str) -> ConnectionResetError:

@@ -95,8 +95,11 @@ class Server:
         ]
         return float(line.split()[1]) - self.failures_before
 
+    def lines(self):
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
     def messages(self):
-        return [json.loads(line)["message"] for line in self.log.read_text().splitlines()]
+        return [line["message"] for line in self.lines()]
 
 
 def answer(connection, path):

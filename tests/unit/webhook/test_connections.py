@@ -72,7 +72,8 @@ def test_who_stops_in_the_handshake_is_hung_up_on(server, said):
         slow = [stack.enter_context(dial(server)) for _ in range(THREADS)]
         for sock in slow:
             sock.sendall(said)
-        assert get(server, timeout=HANDSHAKE_SECONDS + AT_ONCE) == 200
+        rounds = 2  # one worker, of two threads, may have got all of them
+        assert get(server, timeout=rounds * HANDSHAKE_SECONDS + AT_ONCE) == 200
         assert [end_of(sock) for sock in slow] == [b""] * THREADS
 
 
@@ -139,18 +140,30 @@ def test_the_api_server_is_let_in(guarded, client_ca):
     assert get(guarded, context=as_client(guarded, client_ca / "kube-apiserver")) == 200
 
 
-@pytest.mark.parametrize("who", [None, "kubelet"])
-def test_others_are_not(guarded, client_ca, who):
+@pytest.mark.parametrize(
+    ("who", "reason"),
+    [
+        (None, "it shows no certificate"),
+        ("kubelet", "its certificate is for kubelet, not for kube-apiserver"),
+    ],
+)
+def test_others_are_not(guarded, client_ca, eventually, who, reason):
     context = as_client(guarded, who and client_ca / who)
     with pytest.raises((ssl.SSLError, ConnectionResetError, http.client.RemoteDisconnected, BrokenPipeError)):
         get(guarded, context=context)
     assert guarded.plain(guarded.health, "/readyz")[0] == 200
+    eventually(lambda: reason in refusals(guarded))
 
 
-def test_server_certificates_of_the_same_ca_are_no_passport(guarded):
+def refusals(server):
+    return [line["reason"] for line in server.lines() if line["message"] == "client refused"]
+
+
+def test_server_certificates_of_the_same_ca_are_no_passport(guarded, eventually):
     """The webhook's own CA is not the clients'."""
     with pytest.raises((ssl.SSLError, ConnectionResetError, http.client.RemoteDisconnected, BrokenPipeError)):
         get(guarded, context=as_client(guarded, guarded.authority.directory))
+    eventually(lambda: [one for one in refusals(guarded) if one.startswith("its certificate is not of --client-ca")])
 
 
 @pytest.mark.parametrize(
