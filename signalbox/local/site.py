@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ NAMESPACE = "signalbox-system"
 LABEL = "app.kubernetes.io/name=signalbox"
 PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics", "history")
 ACCOUNTS = ("webhook", "controller")
+GRANTED_SECONDS = 10.0
 CERTIFICATE_NAMES = ("localhost", ports.LOOPBACK)
 """Of the local webhook, beside those of the Service."""
 PROCESSES = (*cluster.PROCESSES, "webhook", "controller", "history")
@@ -76,10 +78,14 @@ def apply_rights(site: Site) -> None:
 
 
 def ensure_certificates(site: Site) -> None:
-    """Issue what is missing or due into the cluster's Secrets, and write it to ``certs/`` for the webhook process."""
+    """Issue what is missing or due into the cluster's Secrets, and write it to ``certs/`` for the webhook process.
+
+    With the rights of the controller, who keeps them in a cluster. Raises KubeError.
+    """
     from certs.files import write_pair
 
-    write_pair(certificates_dir(site), _issued(site.cluster.kubeconfig, *CERTIFICATE_NAMES))
+    keeper = accounts.kubeconfig(site.cluster, "signalbox-controller")
+    write_pair(certificates_dir(site), _once_granted(partial(_issued, keeper, *CERTIFICATE_NAMES)))
 
 
 def start_webhook(site: Site) -> None:
@@ -188,6 +194,20 @@ def start(running: Cluster, show: Callable[[str, Callable[[], None]], None], ste
     for step in steps:
         show(step.title, partial(step.run, site))
     return site
+
+
+def _once_granted(call: "Callable[[], Issued]") -> "Issued":
+    """The API server knows new rights a moment after they were made: until then ``call`` is made again."""
+    from kube.errors import Forbidden
+
+    deadline = time.monotonic() + GRANTED_SECONDS
+    while True:
+        try:
+            return call()
+        except Forbidden:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _issued(kubeconfig: Path, *extra: str) -> "Issued":

@@ -1,6 +1,7 @@
 """Our processes on the local cluster act as their service accounts: all e2e tests run with the shipped rights alone."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kube.errors import Forbidden
 from kube.raw import RawKube
 from kube.resources import LEASES, NAMESPACES, PODS, SECRETS
 from signalbox.local import processes
+from signalbox.local.site import Site, ensure_certificates
 
 pytestmark = [pytest.mark.cluster, pytest.mark.site]
 
@@ -34,6 +36,12 @@ def test_each_process_runs_with_the_token_of_its_service_account(signalbox, kube
     assert json.loads(told)["status"]["userInfo"]["username"] == f"system:serviceaccount:{SYSTEM}:signalbox-{process}"
     [user] = yaml.safe_load(Path(path).read_text())["users"]
     assert set(user["user"]) == {"tokenFile"}
+
+
+def test_certificates_are_issued_without_the_administrators_credentials(signalbox, cluster, tmp_path):
+    site = Site.on(replace(cluster, kubeconfig=tmp_path / "none", token=""))
+    ensure_certificates(site)
+    assert (signalbox.certificates / "tls.crt").read_bytes().startswith(b"-----BEGIN CERTIFICATE-----")
 
 
 def test_no_process_may_do_what_it_need_not(signalbox, process):
