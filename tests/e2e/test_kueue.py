@@ -38,9 +38,15 @@ class Kueue:
         return self._signalbox.get("pytorchjob", "queued", self._namespace)
 
     def update(self, change):
+        """Again from what is stored, as Kueue does, when the job was written in between."""
+        while "Error from server (Conflict)" in (written := self._replace(change)).stderr:
+            pass
+        assert written.returncode == 0, written.stderr
+
+    def _replace(self, change):
         job = self.read()
         change(job["spec"]["runPolicy"], [entry["template"] for entry in job["spec"]["pytorchReplicaSpecs"].values()])
-        self._kubectl("replace", "-n", self._namespace, "-f", "-", stdin=json.dumps(job))
+        return self._kubectl("replace", "-n", self._namespace, "-f", "-", stdin=json.dumps(job), check=False)
 
     def admit(self, flavor):
         """The node labels of a flavor, tolerations and labels come with the update that starts it."""
