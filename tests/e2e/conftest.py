@@ -144,7 +144,7 @@ def signalbox(running: Signalbox) -> Iterator[Signalbox]:
 def until() -> Callable[..., Any]:
     """``until(f)`` calls ``f`` until it is true and returns what it gave; fails after ``seconds``."""
 
-    def wait(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    def wait(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
         deadline = time.monotonic() + seconds
         while not (value := condition()):
             assert time.monotonic() < deadline, f"not within {seconds} s: {value!r}"

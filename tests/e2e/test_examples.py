@@ -7,7 +7,7 @@ import yaml
 
 from signalbox.local.paths import deploy_dir
 
-pytestmark = [pytest.mark.cluster, pytest.mark.site]
+pytestmark = pytest.mark.cluster
 
 EXAMPLES = sorted((deploy_dir() / "examples").glob("*.yaml"))
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "kubeflow").glob("*.yaml"))

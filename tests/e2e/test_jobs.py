@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from signalbox.run_history import history
 
-pytestmark = [pytest.mark.cluster, pytest.mark.site]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
@@ -64,6 +64,7 @@ def test_the_pods_are_wired(signalbox, kubectl, namespace, until):
     assert listed[0].split() == ["NAME", "STATE", "REPLICAS", "RESTARTS", "AGE"]
 
 
+@pytest.mark.site
 @pytest.mark.parametrize("at", ["created", "running"])
 def test_a_killed_controller_changes_no_outcome(signalbox, kubectl, namespace, until, at, submit):
     submit("job", replicas={"Worker": 3}, run_seconds="6", start_seconds="2" if at == "created" else "0.1")
@@ -79,6 +80,7 @@ def test_a_killed_controller_changes_no_outcome(signalbox, kubectl, namespace, u
     assert {"JobRunning": 1} | told == {"JobRunning": 1, "JobSucceeded": 1}
 
 
+@pytest.mark.site
 def test_pods_that_end_while_the_controller_is_down(signalbox, kubectl, namespace, until, submit):
     submit("job", replicas={"Worker": 2}, run_seconds="2")
     until(lambda: len(signalbox.pods(namespace)) == 2)
@@ -88,6 +90,7 @@ def test_pods_that_end_while_the_controller_is_down(signalbox, kubectl, namespac
     kubectl("wait", "tj/job", "-n", namespace, "--for=condition=Succeeded", "--timeout=60s")
 
 
+@pytest.mark.site
 def test_a_job_deleted_while_the_controller_is_down_is_closed_in_the_history(
     signalbox, kubectl, namespace, until, submit
 ):
@@ -254,6 +257,7 @@ def test_jobs_deleted_as_soon_as_they_are_created_leave_nothing(signalbox, kubec
     until(lambda: list(signalbox.pods(namespace)) == ["last-worker-0"], 60)
 
 
+@pytest.mark.site
 def test_an_idle_job_is_not_written(signalbox, kubectl, namespace, until, submit):
     """strimzi/strimzi-kafka-operator#13079: also not by a controller that starts anew."""
     submit("idle", replicas={"Worker": 1}, never_ends="true")

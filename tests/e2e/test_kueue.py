@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.site]
+pytestmark = pytest.mark.cluster
 
 POD = {
     "metadata": {"annotations": {"fate.signalbox.dev/run-seconds": "4", "fate.signalbox.dev/stop-seconds": "2"}},

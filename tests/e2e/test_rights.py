@@ -14,7 +14,7 @@ from kube.resources import LEASES, NAMESPACES, PODS, SECRETS
 from signalbox.local import processes
 from signalbox.local.site import Site, ensure_certificates
 
-pytestmark = [pytest.mark.cluster, pytest.mark.site]
+pytestmark = pytest.mark.cluster
 
 SYSTEM = "signalbox-system"
 

@@ -1,12 +1,13 @@
 """What becomes of jobs in trouble, on the real API server with the fake kubelet: many at once, each with its fate."""
 
 import json
+import uuid
 
 import pytest
 
 from schemas import kinds
 
-pytestmark = [pytest.mark.cluster, pytest.mark.site]
+pytestmark = pytest.mark.cluster
 
 PATIENCE = 120
 PREFIX = "fate.signalbox.dev/"
@@ -90,7 +91,7 @@ ENDS = {
 @pytest.fixture(scope="module")
 def ends(running, kubectl):
     """All of them at once in one namespace; each is judged by its own test."""
-    namespace = "test-ends"
+    namespace = f"test-ends-{uuid.uuid4().hex[:10]}"  # one for each worker of the test run
     running.start()
     kubectl("create", "namespace", namespace)
     manifest = {"apiVersion": "v1", "kind": "List", "items": [row[0] for row in ENDS.values()]}
@@ -167,6 +168,7 @@ def test_disruptions_use_up_nothing_and_a_lost_pod_is_replaced(signalbox, kubect
     assert signalbox.pods(namespace)["job-worker-2"] == before["job-worker-2"]
 
 
+@pytest.mark.site
 def test_a_finished_workers_pod_is_not_run_again_and_nothing_is_after_the_end(signalbox, kubectl, namespace, until):
     """kubeflow/trainer#1997, kubeflow/trainer#3737, kubeflow/mpi-operator#86"""
     types = {"Master": (1, "Never", {"run_seconds": "8"}), "Worker": (1, "Never", RUN)}
@@ -320,6 +322,7 @@ def prune(crd):
     return crd
 
 
+@pytest.mark.site
 def test_a_kind_whose_crd_prunes_our_status_is_not_served_until_it_is_replaced(signalbox, kubectl, namespace, until):
     name, path = "jaxjobs.kubeflow.org", signalbox.examples.parent / "crds" / "jaxjob.yaml"
     pruned = prune(json.loads(kubectl("get", "crd", name, "-o", "json").stdout))
@@ -363,6 +366,7 @@ spec:
 """
 
 
+@pytest.mark.site
 def test_a_policy_that_refuses_pods_blocks_the_job_with_one_event(signalbox, kubectl, namespace, until):
     """kyverno/kyverno#16477, apache/spark-kubernetes-operator#847: also over restarts of the controller."""
     policy = DENY.replace("NAMESPACE", namespace)
@@ -388,6 +392,7 @@ def test_a_policy_that_refuses_pods_blocks_the_job_with_one_event(signalbox, kub
     until(lambda: signalbox.state("tj", "job", namespace) == "Succeeded", PATIENCE)
 
 
+@pytest.mark.site
 def test_a_pod_of_a_dead_node_is_replaced_only_if_the_administrator_allows_it(signalbox, kubectl, namespace, until):
     """kubeflow/trainer#956"""
     apply(kubectl, namespace, job("job", {"Worker": (2, "OnFailure", {"never_deletes": "true", "never_ends": "true"})}))
