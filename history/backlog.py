@@ -19,6 +19,7 @@ Build = Callable[[], Record | None]
 Details = Mapping[Key, Build | Record]
 """Further rows that an object tells, by kind and identity."""
 MOST_DETAILS = 200
+MOST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Entry:
     gone_at: datetime | None = None
     details: Details = field(default_factory=dict)
     """Written together with the row; all that merged states told, the newest if they are too many."""
+    size: int = 0
+    """Bytes, of rows that strangers can make as large and as many as they like."""
     since: float = field(default_factory=time.monotonic)
 
     @property
@@ -84,12 +87,14 @@ def _newest(details: dict[Key, Build | Record]) -> Details:
 class Backlog:
     """Entries by key, oldest first; safe between threads, and no call waits for more than another's few steps.
 
-    Beyond ``limit`` the oldest entry that is not precious is dropped and counted, then the oldest at all.
+    Beyond ``limit`` entries, or ``most_bytes`` of those that tell their size, the oldest that is not precious is
+    dropped and counted, then the oldest at all.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most_bytes: int = MOST_BYTES) -> None:
         self.dropped = 0
-        self._limit = limit
+        self._limit, self._most_bytes = limit, most_bytes
+        self._bytes = 0
         self._lock = threading.Lock()
         self._open: dict[Key, Entry] = {}
         self._precious: dict[Key, Entry] = {}
@@ -156,6 +161,7 @@ class Backlog:
         return self._open.get(key) or self._precious.get(key)
 
     def _set(self, key: Key, entry: Entry) -> None:
+        self._bytes += entry.size - self._size(key)
         if entry.precious:
             self._open.pop(key, None)
             self._precious[key] = entry
@@ -163,15 +169,21 @@ class Backlog:
             self._open[key] = entry
 
     def _delete(self, key: Key) -> None:
+        self._bytes -= self._size(key)
         self._open.pop(key, None)
         self._precious.pop(key, None)
         self._raw.discard(key)
 
     def _shrink(self) -> bool:
-        if len(self) <= self._limit:
-            return True
-        key = next(iter(self._open or self._precious))
-        self._delete(key)
-        self.dropped += 1
-        log.warning("history drops a row", what=key[0], uid=key[1])
-        return False
+        complete = True
+        while len(self) > self._limit or self._bytes > self._most_bytes:
+            key = next(iter(self._open or self._precious))
+            self._delete(key)
+            self.dropped += 1
+            log.warning("history drops a row", what=key[0], uid=key[1])
+            complete = False
+        return complete
+
+    def _size(self, key: Key) -> int:
+        known = self._get(key)
+        return known.size if known else 0

@@ -113,10 +113,10 @@ class Writer:
         key = ("snapshot", record.review)
         if record.verdict:
             kept = {key: submitted} if record.object else {}
-            answered = Entry(partial(details.admission, record), version=0, ended=False, details=kept)
-            self._put(("answer", record.review), answered)
+            answer = partial(details.admission, record)
+            self._put(("answer", record.review), Entry(answer, version=0, ended=False, details=kept, size=record.size))
         elif record.object:
-            self._put(key, Entry(submitted, version=0, ended=False))
+            self._put(key, Entry(submitted, version=0, ended=False, size=record.size))
 
     def saved(self, job_uid: str, resource_version: str) -> bool:
         """Whether the terminal state of this job, at this version or a newer one, is committed."""

@@ -39,6 +39,8 @@ class Admission:
     """What was filled in: JSON patch operations, each with the ``policy`` it came from if any."""
     object: Mapping[str, Any] | None = None
     """What was submitted."""
+    size: int = 0
+    """Bytes of the review, of which not too many may wait."""
 
 
 class Recorder(Protocol):

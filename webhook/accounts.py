@@ -22,16 +22,18 @@ Counts = Counter[tuple[str, str]]
 """(policy, field of its status) to how many requests."""
 
 
-def admission(path: str, review: Review, verdict: Verdict, now: datetime) -> Admission | None:
+def admission(path: str, review: Review, verdict: Verdict, now: datetime, size: int = 0) -> Admission | None:
     """The record of a review; None when there is nothing to tell: a dry run, or what changes no spec.
 
     A create passes /mutate, where it still is what somebody wrote, and /validate, where it has its UID. The first
-    record holds the object, and no verdict unless there is one; the second the verdict, and no object.
+    record holds the object, and no verdict unless there is one; the second the verdict, and no object. ``size`` is the
+    number of bytes that were sent.
     """
     said = _word(path, review, verdict)
     if review.dry_run or said is None or review.kind is None:
         return None
     metadata = mapping(mapping(review.object).get("metadata"))
+    kept = _is_kept(path, review, verdict)
     filled = [item for item in verdict.applied if not item.audit]
     return Admission(
         time=now,
@@ -47,7 +49,8 @@ def admission(path: str, review: Review, verdict: Verdict, now: datetime) -> Adm
         policy=",".join(_policies(verdict)),
         errors=_errors(verdict),
         defaults=tuple(map(_default, filled)),
-        object=mapping(review.object) if _is_kept(path, review, verdict) else None,
+        object=mapping(review.object) if kept else None,
+        size=size if kept else 0,
     )
 
 

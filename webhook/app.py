@@ -62,23 +62,24 @@ class Reviewer:
 
     def answer(self, path: str, judge: Callable[[Review, Ground], Verdict]) -> Response:
         start = time.monotonic()
-        review = reviews.read(request.get_data(cache=False))
+        sent = request.get_data(cache=False)
+        review = reviews.read(sent)
         try:
             verdict = judge(review, self.book.ground(review))
             body = reviews.answer(review, verdict)
         except (RecursionError, orjson.JSONEncodeError):
             verdict = TOO_DEEP
             body = reviews.answer(review, verdict)
-        self._account(path, review, verdict)
+        self._account(path, review, verdict, len(sent))
         _told(path, review, verdict, time.monotonic() - start)
         return Response(body, mimetype=JSON_TYPE)
 
-    def _account(self, path: str, review: Review, verdict: Verdict) -> None:
+    def _account(self, path: str, review: Review, verdict: Verdict, size: int) -> None:
         counts = accounts.counts(path, review, verdict)
         self.book.add(counts)
         for (policy, outcome), number in counts.items():
             POLICIES.labels(policy, outcome).inc(number)
-        if record := accounts.admission(path, review, verdict, _now()):
+        if record := accounts.admission(path, review, verdict, _now(), size):
             self.recorder.admission(record)
 
 
