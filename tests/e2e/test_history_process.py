@@ -22,18 +22,27 @@ SECRET = "signalbox-history-tokens"
 
 
 @pytest.fixture(scope="module")
-def arguments():
-    """By process, the arguments that are shipped with a history on a volume."""
+def containers():
+    """By name, as they are shipped with a history on a volume."""
     result = CliRunner().invoke(manifests, ["--history-volume"])
     objects = yaml.load_all(result.stdout, Loader=yaml.CSafeLoader)
-    containers = [each["spec"]["template"]["spec"]["containers"][0] for each in objects if each["kind"] == "Deployment"]
-    return {each["name"]: each["args"] for each in containers}
+    found = [each["spec"]["template"]["spec"]["containers"][0] for each in objects if each["kind"] == "Deployment"]
+    return {each["name"]: each for each in found}
+
+
+@pytest.fixture(scope="module")
+def arguments(containers):
+    return {name: each["args"] for name, each in containers.items()}
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
 
 
 @pytest.fixture
 def port():
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
+    return free_port()
 
 
 @pytest.fixture
@@ -73,8 +82,40 @@ def serve(tmp_path, arguments, on_this_machine):
         assert process.wait(20) == 0
 
 
-def asked(port, token):
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/jobs", headers={"Authorization": token})
+@pytest.fixture
+def judge(tmp_path, containers, on_this_machine):
+    """A webhook with the variables that are shipped; gives its address."""
+    shipped = {each["name"]: each["value"] for each in containers["webhook"]["env"]}
+    history = {name: on_this_machine(value) for name, value in shipped.items() if "HISTORY" in name}
+    bind, health, metrics = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    argv = [sys.executable, "-m", "signalbox", "webhook", "--no-tls", f"--bind={bind}"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "nowhere"), **history}
+    with (tmp_path / "webhook.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*argv, f"--health-bind={health}", f"--metrics-bind={metrics}"],
+            env=environment, cwd=tmp_path, stdout=log, stderr=log,
+        )  # fmt: skip
+    yield f"http://{bind}/validate"
+    process.terminate()
+    assert process.wait(40) == 0
+
+
+def refused(url, uid):
+    """Whether a review of a job without pods was answered with a refusal."""
+    kind = {"group": "signalbox.dev", "version": "v1", "kind": "TrainingJob"}
+    job = {"metadata": {"name": "refused"}, "spec": {"replicaSpecs": {}}}
+    asking = {"uid": uid, "operation": "CREATE", "kind": kind, "namespace": "ml", "name": "refused", "object": job}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asking}
+    try:
+        request = urllib.request.Request(url, json.dumps(review).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return not json.loads(answer.read())["response"]["allowed"]
+    except OSError:
+        return False
+
+
+def asked(port, token, what="jobs"):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/{what}", headers={"Authorization": token})
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.status, json.loads(answer.read())["items"]
@@ -116,6 +157,20 @@ def test_jobs_reach_the_page_with_tokens_that_the_controller_has_made(
     kubectl("delete", "secret", SECRET, "-n", SYSTEM)
     until(lambda: tokens(kubectl), 90)
     assert tokens(kubectl) != found
+
+
+def test_what_the_webhook_refuses_reaches_the_page(until, judge, serve, port, tmp_path):
+    """The tokens come after the webhook has begun to send."""
+    until(lambda: refused(judge, "review-1"), 60)
+    for key in ("ingest", "page"):
+        (tmp_path / "tokens" / key).write_text(f"token-to-{key}")
+    serve()
+
+    def told():
+        _, answers = asked(port, "Bearer token-to-page", "admissions")
+        return [(answer["namespace"], answer["name"], answer["verdict"]) for answer in answers]
+
+    until(lambda: ("ml", "refused", "refused") in told(), 90)
 
 
 def test_the_history_has_no_more_rights_than_anybody(signalbox, kubectl):

@@ -165,6 +165,16 @@ def test_every_argument_is_an_option_of_its_command(printed):
         assert {each.partition("=")[0] for each in given} <= known
 
 
+@pytest.mark.parametrize("options", [(), ("--history-volume",)], ids=["plain", "volume"])
+def test_every_variable_is_an_option_of_the_webhook(printed, options):
+    """click passes over one that it does not know."""
+    prefix = "SIGNALBOX_WEBHOOK_"
+    known = {f"{prefix}{parameter.name.upper()}" for parameter in webhook.params}
+    given = {each["name"] for each in container(printed(*options), "webhook")["env"]}
+    assert {name for name in given if name.startswith(prefix)} <= known
+    assert {name for name in given if name.startswith(f"{prefix}HISTORY")}
+
+
 def test_cert_manager_is_told_of_another_namespace(printed):
     objects = printed("--cert-manager", "--namespace", "ml")
     assert "signalbox-system" not in json.dumps(list(objects.values()))
