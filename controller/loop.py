@@ -18,6 +18,7 @@ from controller.keys import Key, resource_of
 from controller.once import Deletes, Notices
 from controller.plan import Action, Create, Delete, DeleteJob, Event, Obstacle, Plan, Update
 from controller.progress import progress
+from controller.rollcall import RollCall
 from controller.serving import Serving
 from controller.settings import Settings
 from controller.snapshot import Reader
@@ -71,6 +72,7 @@ class Loop:
         )
         self.serving = Serving(self.kube, self.kinds, self.watched.look_again)
         self._unconfirmed: set[Key] = set()
+        self.rolls = RollCall(self.kube, self.kinds, self.settings.namespace, self.recorder, self.clock.monotonic)
         self._holds = Holds(self.clock)
         self._counts = Counts(self.settings.status_interval, self.clock.monotonic)
         self._deletes, self._notices = Deletes(), Notices()
@@ -87,6 +89,7 @@ class Loop:
         is there already, the job is read anew.
         """
         self.watched.acting = True
+        self.rolls.begin()  # what is gone: our stores may lack what a leader before us has just made
         self._unconfirmed = self.watched.tell_all()
         self.queue.resume()
 

@@ -24,6 +24,8 @@ log = structlog.get_logger()
 
 SYNC_SECONDS = 0.2
 RETRY_SECONDS = 2.0
+ROLL_SECONDS = 0.2
+"""Between two looks whether a roll call is due."""
 IDLE_SECONDS = 900.0
 """A watch asks for its end after 600 s at most and is read for 15 s more: longer silence is a stuck thread."""
 
@@ -69,6 +71,7 @@ class Run:
         threading.Thread(target=self._resync, daemon=True).start()
         over = self._loop.governor.watch_over
         threading.Thread(target=over, args=(self._stop, lambda: self._loop.acting), daemon=True).start()
+        threading.Thread(target=self._call_rolls, daemon=True).start()
         looks = (self._stop, self._loop.settings.crd_interval)
         threading.Thread(target=self._loop.serving.run, args=looks, daemon=True).start()
         jobs = sum(map(len, self._loop.jobs.values()))
@@ -153,6 +156,11 @@ class Run:
     def _resync(self) -> None:
         while not self._stop.wait(self._loop.settings.resync):
             self._loop.watched.wake_all()
+
+    def _call_rolls(self) -> None:
+        while not self._stop.wait(ROLL_SECONDS):
+            if self._loop.acting:
+                self._loop.rolls.call(self._stop)
 
     def _listed(self) -> list[JobKind]:
         return [kind for kind, reflector in self._job_reflectors.items() if reflector.synced.is_set()]

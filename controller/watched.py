@@ -48,8 +48,6 @@ class Watched:
         """Tells the history what is there, as a leader before us may not have, and wakes all jobs; their keys."""
         known = [(kind, job) for kind, store in self._jobs.items() for job in store.values()]
         held = self._children[PODS.plural].values()
-        self._recorder.live_jobs(frozenset(uid_of(job) for _, job in known))
-        self._recorder.live_pods(frozenset(uid_of(pod) for pod in held))
         for kind, job in known:
             self._recorder.saw_job(job)
             self._queue.add(key_of(kind, job))

@@ -94,8 +94,12 @@ def conditions(job: Object) -> Iterator[ConditionRecord]:
 
 def restarts(job: Object) -> Iterator[RestartRecord]:
     """The restarts that the status still lists."""
-    uid = text(at(job, "metadata", "uid"), UID)
-    for item in each(job, "status", "restartHistory"):
+    return restarts_of(text(at(job, "metadata", "uid"), UID), each(job, "status", "restartHistory"))
+
+
+def restarts_of(uid: str | None, lines: Iterable[Object]) -> Iterator[RestartRecord]:
+    """The restarts that these lines of a ``restartHistory`` tell."""
+    for item in lines:
         when, index = moment(item.get("time")), number(item.get("index"))
         name = text(item.get("uid"), NAME) or text(f"{item.get('replicaType')}/{index}/{item.get('time')}", NAME)
         if uid and name:

@@ -18,6 +18,7 @@ from history.models import (
     replica_info,
     restart_info,
 )
+from schemas.records import Live
 
 Row = dict[str, Any]
 
@@ -249,3 +250,31 @@ def submissions(since: datetime, after: tuple[str, int] = ("", -1), limit: int =
     behind = and_(c.uid >= after[0], or_(c.uid > after[0], c.generation > after[1]))
     where = (c.gmt_modified >= since, c.username.is_not(None), behind)
     return select(object_snapshot).where(*where).order_by(c.uid, c.generation).limit(limit)
+
+
+def open_rows(live: Live) -> Select[Any]:
+    """UID and version of the rows in a list's bounds whose object is thought to exist."""
+    jobs, pods = job_info.c, replica_info.c
+    if live.what == "pod":
+        bounds = [pods.is_in_etcd == 1, _equal(pods.deploy_region, live.region)]
+        query = select(pods.pod_id, pods.version)
+    else:
+        bounds = [jobs.is_in_etcd == 1, jobs.kind == live.kind, _recorded_in(live.region)]
+        query = select(jobs.job_id, jobs.version)
+    if live.namespace:
+        bounds.append((pods if live.what == "pod" else jobs).namespace == live.namespace)
+    return query.where(*bounds)
+
+
+def _recorded_in(region: str | None) -> ColumnElement[bool]:
+    """Jobs of controllers of this region: a job's own may be what its tenancy says, its pods' is the controller's."""
+    pods = select(replica_info.c.id).where(replica_info.c.job_id == job_info.c.job_id)
+    column = replica_info.c.deploy_region
+    if region is None:
+        return or_(job_info.c.deploy_region.is_(None), pods.where(column.is_(None)).exists())
+    elsewhere = pods.where(or_(column.is_(None), column != region))
+    return and_(job_info.c.deploy_region == region, ~elsewhere.exists())
+
+
+def _equal(column: Column[Any], value: str | None) -> ColumnElement[bool]:
+    return column.is_(None) if value is None else column == value

@@ -7,7 +7,7 @@ PostgreSQL or MySQL each writes for itself. Whatever the sink, a recorder never 
 import http.client
 import urllib.error
 import urllib.request
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ import orjson
 from history import wire
 from history.store import Gone, Record, Refused, Sink, Store
 from history.writer import Writer
+from schemas.records import Live
 
 INGEST = "/api/v1/ingest"
 LIVE = f"{INGEST}/live"
@@ -44,10 +45,9 @@ class Remote:
         """Send a batch. Raises Refused for one that can never be taken, OSError when it may be later."""
         self._post(INGEST, wire.batch(records, gone))
 
-    def close_missing(self, jobs: Collection[str] | None = None, pods: Collection[str] | None = None) -> int:
+    def close_missing(self, live: Live) -> int:
         """As ``Store.close_missing``."""
-        live = {name: None if uids is None else sorted(uids) for name, uids in (("jobs", jobs), ("pods", pods))}
-        answer = orjson.loads(self._post(LIVE, orjson.dumps(live)))
+        answer = orjson.loads(self._post(LIVE, wire.listed(live)))
         return int(answer["closed"])
 
     def _post(self, path: str, body: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """Writing the history into one SQL database: batches in, each whole or not at all."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, insert, literal, select, update
 from sqlalchemy.exc import DBAPIError
 
-from history import schema, upserts
+from history import queries, schema, upserts
 from history.details import AdmissionRecord, ConditionRecord, RestartRecord, SnapshotRecord
 from history.engine import is_deadlock
 from history.fields import EPOCH, earliest, utcnow
@@ -20,6 +20,7 @@ from history.reader import Reader
 from history.records import ENDED, EventRecord, JobRecord, PodRecord
 from history.statements import Batch, Upsert
 from history.upserts import Target
+from schemas.records import Live
 
 Key = Any
 """The value of a table's key, a tuple of several."""
@@ -68,7 +69,7 @@ class Sink(Protocol):
 
     def upgrade(self) -> None: ...
     def save(self, records: Sequence[Record], gone: Sequence[Gone] = ()) -> None: ...
-    def close_missing(self, jobs: Collection[str] | None = None, pods: Collection[str] | None = None) -> int: ...
+    def close_missing(self, live: Live) -> int: ...
     def close(self) -> None: ...
 
 
@@ -123,23 +124,19 @@ class Store(Reader):
         if self._notify:
             _note_ends(connection, _ended(tables, gone), now)
 
-    def close_missing(self, jobs: Collection[str] | None = None, pods: Collection[str] | None = None) -> int:
-        """Close the rows of jobs, and of pods, whose UID is not among the live ones; how many jobs that were.
+    def close_missing(self, live: Live) -> int:
+        """Close the rows in the bounds of a list that it lacks, and that are no newer than it; how many those were.
 
         For objects deleted while no controller ran: a running one ends as Stopped, now, for want of a better time.
-        With ``jobs`` the pods of jobs that are gone are closed as well. None leaves rows alone.
         """
         now = self._clock()
         with self._engine.begin() as connection:
-            open_jobs = [uid for uid, _ in _open(connection, upserts.JOBS)] if jobs is not None else []
-            gone = [Gone("job", uid, now) for uid in open_jobs if uid not in (jobs or ())]
-            for uid, job_uid in _open(connection, upserts.PODS):
-                if (jobs is not None and job_uid not in jobs) or (pods is not None and uid not in pods):
-                    gone.append(Gone("pod", uid, now))
-            _close(connection, gone, now)
-            if self._notify:
-                _note_ends(connection, [one.uid for one in gone if one.what == "job"], now)
-        return sum(one.what == "job" for one in gone)
+            rows = connection.execute(queries.open_rows(live))
+            uids = [uid for uid, version in rows if uid not in live.uids and _is_older(version, live.version)]
+            _close(connection, [Gone(live.what, uid, now) for uid in uids], now)
+            if self._notify and live.what == "job":
+                _note_ends(connection, uids, now)
+        return len(uids)
 
     def begin(self) -> AbstractContextManager[Connection]:
         """A transaction: committed at its end, undone by an exception."""
@@ -244,8 +241,6 @@ def _close(connection: Connection, gone: Iterable[Gone], now: datetime) -> None:
             connection.execute(upserts.delete_mark(target), params)
 
 
-def _open(connection: Connection, target: Target) -> list[tuple[str, str]]:
-    """UID and job's UID of the rows whose object is thought to exist."""
-    table = target.table
-    query = select(table.c[target.key[0]], table.c.job_id).where(table.c.is_in_etcd == 1)
-    return [(uid, job_uid) for uid, job_uid in connection.execute(query)]
+def _is_older(version: str | None, listed: str) -> bool:
+    """Whether an object of this version would have been in the list: both are positions in one log of changes."""
+    return listed.isdecimal() and (not version or (version.isdecimal() and int(version) <= int(listed)))

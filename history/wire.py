@@ -1,6 +1,7 @@
 """Batches of the history as JSON: what the writers of other processes send to the one that has the database."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import orjson
 from sqlalchemy import BigInteger, Column, DateTime, String, Text
 
 from history.store import COLUMNS, OBJECTS, TARGETS, Gone, Record
+from schemas.records import Live
 
 KINDS: dict[str, type[Record]] = {target.table.name: kind for kind, target in TARGETS.items()}
 NAMES = {kind: name for name, kind in KINDS.items()}
@@ -32,14 +34,23 @@ def read(body: bytes) -> tuple[list[Record], list[Gone]]:
     return records, [_gone(at, item) for at, item in enumerate(_list(document, "gone"))]
 
 
-def live(document: Mapping[str, Any], name: str) -> frozenset[str] | None:
-    """The UIDs listed under ``name``; None when it is absent or null. Raises NotABatch."""
-    if document.get(name) is None:
-        return None
-    uids = _list(document, name)
+def listed(live: Live) -> bytes:
+    """A complete list: its fields, the UIDs in order."""
+    return orjson.dumps({**asdict(live), "uids": sorted(live.uids)})
+
+
+def live(body: bytes) -> Live:
+    """The complete list in ``body``; raises NotABatch."""
+    document = document_of(body)
+    uids = _list(document, "uids")
     if not all(isinstance(uid, str) for uid in uids):
-        raise NotABatch(f"{name}: must be a list of UIDs")
-    return frozenset(uids)
+        raise NotABatch("uids: must be a list of UIDs")
+    match document:
+        case {"what": "job" | "pod" as what, "version": str(version), "kind": str(kind), "namespace": str(namespace)}:
+            region = document.get("region")
+            if (what == "pod" or kind) and (region is None or isinstance(region, str)):
+                return Live(what, frozenset(uids), version, kind, namespace, region)
+    raise NotABatch("what: must be job with a kind, or pod, each with version, namespace and region")
 
 
 def document_of(body: bytes) -> Mapping[str, Any]:

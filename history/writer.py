@@ -7,7 +7,8 @@ one per object, and are written when it is back (argoproj/argo-workflows#3880).
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,9 +17,9 @@ from sqlalchemy.exc import DataError
 
 from history import details, records
 from history.backlog import Backlog, Build, Details, Entry, Key
-from history.fields import Object, at, utcnow, version
+from history.fields import UID, Object, at, text, utcnow, version
 from history.store import Gone, Record, Refused, Sink, Store
-from schemas.records import Admission
+from schemas.records import Admission, Live
 
 BATCH = 500
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
@@ -35,6 +36,8 @@ class Writer:
     waiting rows the oldest unfinished ones are dropped and counted. ``region`` is written as deploy_region.
     """
 
+    keeps = True
+
     def __init__(
         self, sink: Sink | str, *, region: str | None = None, interval: float = 1.0, max_keys: int = 100_000
     ) -> None:
@@ -50,8 +53,7 @@ class Writer:
         self._max_keys = max_keys
         self._backlog = Backlog(max_keys)
         self._saved: OrderedDict[str, int] = OrderedDict()
-        self._live: dict[str, frozenset[str]] = {}
-        self._seen: dict[str, set[str]] = {"job": set(), "pod": set()}
+        self._live: dict[tuple[str, str, str], Live] = {}
         self._told: dict[str, frozenset[Key]] = {}
         self._migrated = False
         self._delay = self._retry_at = 0.0
@@ -97,14 +99,15 @@ class Writer:
         """A pod whose object is gone: it ends as Stopped, now, unless it had ended."""
         self._pod(pod, job_uid, replica_type, gone=True)
 
-    def live_jobs(self, uids: frozenset[str]) -> None:
-        """Every job UID that exists now: open rows of others are closed, except of jobs seen since the start."""
-        self._live["job"] = uids
-        self._some.set()
+    def saw_restarts(self, job: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None:
+        """Restarts just counted; those that the status lists as well are the same rows."""
+        uid = text(at(job, "metadata", "uid"), UID)
+        for record in details.restarts_of(uid, lines):
+            self._put(("restart", f"{uid}/{record.restart_id}"), Entry(record, version=0, ended=True))
 
-    def live_pods(self, uids: frozenset[str]) -> None:
-        """Every pod UID that exists now: open rows of others are closed, except of pods seen since the start."""
-        self._live["pod"] = uids
+    def live(self, found: Live) -> None:
+        """What existed in one list: open rows of others in its bounds are closed."""
+        self._live[(found.what, found.kind, found.namespace)] = replace(found, region=text(self._region, UID))
         self._some.set()
 
     def admission(self, record: Admission) -> None:
@@ -135,7 +138,6 @@ class Writer:
 
     def _job(self, job: Object, *, gone: bool) -> None:
         uid = str(at(job, "metadata", "uid"))
-        self._note("job", uid)
         self._put(
             ("job", uid),
             Entry(
@@ -152,8 +154,6 @@ class Writer:
 
     def _pod(self, pod: Object, job_uid: str, replica_type: str, *, gone: bool) -> None:
         uid = str(at(pod, "metadata", "uid"))
-        self._note("pod", uid)
-        self._note("job", job_uid)
         self._put(
             ("pod", uid),
             Entry(
@@ -191,12 +191,6 @@ class Writer:
         if len(self._backlog) >= BATCH:
             self._full.set()
 
-    def _note(self, what: str, uid: str) -> None:
-        """Remember an object seen before the closing of missing ones: the list of live ones may be older than it."""
-        seen = self._seen.get(what)
-        if seen is not None and len(seen) < self._max_keys:
-            seen.add(uid)
-
     def _run(self) -> None:
         while not self._stop.is_set():
             self._gather()
@@ -230,18 +224,22 @@ class Writer:
         if not self._migrated:
             self._sink.upgrade()
             self._migrated = True
-        for what in tuple(self._live):
-            self._close_missing(what)
+        for bounds, live in tuple(self._live.items()):
+            self._close_missing(live)
+            if self._live[bounds] is live:  # a newer one may have come meanwhile
+                del self._live[bounds]
         while (entries := self._backlog.oldest(BATCH)) and time.monotonic() < self._deadline:
             self._write(entries)
 
-    def _close_missing(self, what: str) -> None:
-        live = self._live[what] | self._seen.get(what, set())
-        closed = self._sink.close_missing(**{f"{what}s": live})
-        del self._live[what]
-        self._seen.pop(what, None)
+    def _close_missing(self, live: Live) -> None:
+        """A list that is refused is given up: it must not hold up the rows behind it."""
+        try:
+            closed = self._sink.close_missing(live)
+        except Refused as error:
+            log.error("history refuses a list", what=live.what, kind=live.kind, error=_said(error))
+            return
         if closed:
-            log.info("history closed jobs that are gone", jobs=closed)
+            log.info("history closed what is gone", what=live.what, kind=live.kind, rows=closed)
 
     def _write(self, entries: list[tuple[Key, Entry]]) -> None:
         """One transaction; a row that the database can never take is found by halving, and given up."""

@@ -4,10 +4,10 @@ The wiring (``signalbox``) fills the ``Recorder`` with the history's writer. A r
 queue, coalesce or drop, but never wait for a database.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 JSON = dict[str, Any]
 
@@ -43,8 +43,32 @@ class Admission:
     """Bytes of the review, of which not too many may wait."""
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A complete list: every job of one kind, or every pod of jobs, that there was in one namespace or in all.
+
+    Rows within these bounds that are not in it, and not newer than it, are of objects that are gone. What could not be
+    listed whole is never told.
+    """
+
+    what: Literal["job", "pod"]
+    uids: frozenset[str]
+    version: str
+    """resourceVersion of the list."""
+    kind: str = ""
+    """Of jobs: the kind that was listed."""
+    namespace: str = ""
+    """The one namespace that was listed; empty for all."""
+    region: str | None = None
+    """Of the rows that may be closed: several clusters may write into one database. The recorder's to set."""
+
+
 class Recorder(Protocol):
     """Takes raw Kubernetes objects as they were last seen; each call is idempotent and may be repeated."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept: otherwise nobody needs to list what exists."""
 
     def saw_job(self, job: Mapping[str, Any]) -> None:
         """A job as stored by the API server (apiVersion, kind, metadata, spec, status)."""
@@ -61,11 +85,11 @@ class Recorder(Protocol):
     def lost_pod(self, pod: Mapping[str, Any], job_uid: str, replica_type: str) -> None:
         """A pod whose object is gone; ``pod`` is its last known state."""
 
-    def live_jobs(self, uids: frozenset[str]) -> None:
-        """Every job UID that exists now, told once after each start: rows of others are closed."""
+    def saw_restarts(self, job: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None:
+        """Restarts that were just counted, as lines of ``status.restartHistory``, which may hold fewer of them."""
 
-    def live_pods(self, uids: frozenset[str]) -> None:
-        """Every pod UID that exists now, told once after each start: rows of others are closed."""
+    def live(self, found: Live) -> None:
+        """What existed in one list, told once after each start: rows of others in its bounds are closed."""
 
     def admission(self, record: Admission) -> None:
         """An answer of the webhook."""
@@ -77,13 +101,15 @@ class Recorder(Protocol):
 class NoRecorder:
     """Records nothing: for a process without a history."""
 
+    keeps = False
+
     def saw_job(self, job: Mapping[str, Any]) -> None: ...
     def saw_pod(self, pod: Mapping[str, Any], job_uid: str, replica_type: str) -> None: ...
     def saw_event(self, event: Mapping[str, Any]) -> None: ...
     def lost_job(self, job: Mapping[str, Any]) -> None: ...
     def lost_pod(self, pod: Mapping[str, Any], job_uid: str, replica_type: str) -> None: ...
-    def live_jobs(self, uids: frozenset[str]) -> None: ...
-    def live_pods(self, uids: frozenset[str]) -> None: ...
+    def saw_restarts(self, job: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None: ...
+    def live(self, found: Live) -> None: ...
     def admission(self, record: Admission) -> None: ...
 
     def saved(self, job_uid: str, resource_version: str) -> bool:  # noqa: ARG002

@@ -131,8 +131,7 @@ def _ingest(store: Store) -> Response:
 
 def _ingest_live(store: Store) -> Row:
     try:
-        document = wire.document_of(request.get_data(cache=False))
-        live = wire.live(document, "jobs"), wire.live(document, "pods")
+        live = wire.live(request.get_data(cache=False))
     except wire.NotABatch as error:
         raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from error
-    return {"closed": store.close_missing(*live)}
+    return {"closed": store.close_missing(live)}

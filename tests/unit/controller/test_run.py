@@ -1,5 +1,6 @@
 """Starting: what can be listed is served, and what cannot be had at all holds nobody up."""
 
+import queue
 import threading
 
 import pytest
@@ -43,20 +44,29 @@ class Server:
 @pytest.mark.parametrize("error", [errors.NotFound("no such resource"), errors.Forbidden("may not list")])
 def test_a_kind_that_cannot_be_had_holds_nobody_up(error):
     """An installation without the overlay of Kubeflow's kinds still serves its own."""
-    live = []
-
-    class Recorder(NoRecorder):
-        def live_jobs(self, uids):
-            live.append(uids)
-
     server = Server(("pytorchjobs",), error)
-    run = Run(Loop(server, (kinds.TRAINING_JOB, kinds.PYTORCH_JOB), Recorder(), Settings(workers=1)))
+    run = Run(Loop(server, (kinds.TRAINING_JOB, kinds.PYTORCH_JOB), NoRecorder(), Settings(workers=1)))
     run.start()
     assert run.is_ready()
     assert run.is_healthy(run.reflectors[0].last_progress + 1)
-    assert live == []
+    run.stop()
+
+
+def test_the_roll_is_called_by_the_leader_only():
+    told = queue.Queue()
+
+    class Recorder(NoRecorder):
+        keeps = True
+
+        def live(self, found):
+            told.put((found.what, found.kind))
+
+    run = Run(Loop(Server((), None), (kinds.TRAINING_JOB,), Recorder(), Settings(workers=1)))
+    run.start()
+    run.stand_by()
+    assert told.empty()
     run.lead()
-    assert live == [frozenset()]
+    assert {told.get(timeout=20), told.get(timeout=20)} == {("pod", ""), ("job", "TrainingJob")}
     run.stop()
 
 

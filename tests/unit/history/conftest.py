@@ -6,6 +6,7 @@ import pytest
 
 from history.records import job_record, pod_record
 from history.store import Store
+from schemas.records import Live
 
 START = datetime(2026, 11, 30, 12, tzinfo=UTC).replace(tzinfo=None)
 
@@ -84,6 +85,17 @@ def pod(make_pod):
 @pytest.fixture
 def moment():
     return lambda seconds: START + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def live():
+    """A complete list as of version 5: of all TrainingJobs, or with ``what="pod"`` of all pods."""
+
+    def build(*uids, what="job", version="5", **bounds):
+        kind = {"kind": "TrainingJob"} if what == "job" else {}
+        return Live(what, frozenset(uids), version, **{**kind, **bounds})
+
+    return build
 
 
 @pytest.fixture

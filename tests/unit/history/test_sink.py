@@ -53,13 +53,14 @@ def test_a_batch_survives_the_wire(records, moment):
     assert wire.read(wire.batch(records, gone)) == (records, gone)
 
 
-def test_a_recorder_of_another_process(served, store, token, make_job, make_pod):
+def test_a_recorder_of_another_process(served, store, token, make_job, make_pod, live):
     writer = recorder(served, token, region="west")
     writer.saw_job(make_job("a", 5, ("Succeeded", 60), generation=1))
     writer.saw_pod(make_pod("p"), "a", "Worker")
     assert writer.close()
-    again = recorder(served, token)
-    again.live_jobs(frozenset())
+    again = recorder(served, token, region="west")
+    again.live(live())
+    again.live(live(what="pod"))
     assert again.close()
 
     assert (store.job("a")[0]["deploy_region"], store.job("a")[0]["deleted"]) == ("west", 1)
@@ -143,3 +144,37 @@ def test_an_impossible_url_is_told_at_once(url):
 
 def test_refused_is_not_an_error_of_the_network():
     assert not issubclass(Refused, OSError)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"what": "pod"}, {"namespace": "team", "region": "west"}])
+def test_a_list_survives_the_wire(live, bounds):
+    found = live("b", "a", **bounds)
+
+    assert wire.live(wire.listed(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"uids": None}, "uids: must be a list"),
+        ({"uids": [5]}, "uids: must be a list of UIDs"),
+        ({"what": "node"}, "what: must be job"),
+        ({"kind": ""}, "what: must be job with a kind"),
+        ({"version": 5}, "what: must be"),
+        ({"region": 5}, "what: must be"),
+    ],
+)
+def test_what_is_no_list(live, changes, said):
+    document = {**orjson.loads(wire.listed(live("a"))), **changes}
+    with pytest.raises(wire.NotABatch, match=said):
+        wire.live(orjson.dumps(document))
+
+
+def test_a_list_that_is_refused_holds_up_no_rows(served, store, token, make_job, live):
+    """A history process of another version."""
+    writer = recorder(served, token)
+    writer.live(live("a", kind=""))
+    writer.saw_job(make_job("a", 5))
+
+    assert writer.close()
+    assert [row["job_id"] for row in store.jobs()] == ["a"]

@@ -194,14 +194,15 @@ def test_an_end_seen_after_the_deletion_is_the_real_one(store, job, moment):
     assert (row["status"], row["gmt_finished"], row["deleted"]) == ("Succeeded", moment(60), 1)
 
 
-def test_closing_what_went_while_nobody_looked(store, job, pod, clock):
+def test_closing_what_went_while_nobody_looked(store, job, pod, live, clock):
     """kubedl-io/kubedl: StopJob, the controller being down."""
     store.save([job("live", 1, RUNNING), job("gone", 2, RUNNING), job("done", 3, SUCCEEDED)])
     store.save([pod("p", job_uid="gone"), pod("q", job_uid="live"), pod("r", 2, "Succeeded", code=0, job_uid="done")])
     clock.append(clock[-1].replace(minute=30))
 
-    assert store.close_missing({"live"}) == 2
-    assert store.close_missing({"live"}) == 0
+    assert store.close_missing(live("live")) == 2
+    assert store.close_missing(live("live")) == 0
+    assert store.close_missing(live("q", what="pod")) == 2
     rows = {row["job_id"]: row for row in store.jobs()}
     states = {uid: (row["status"], row["deleted"], row["is_in_etcd"]) for uid, row in rows.items()}
     assert states == {"live": ("Running", 0, 1), "gone": ("Stopped", 1, 0), "done": ("Succeeded", 1, 0)}

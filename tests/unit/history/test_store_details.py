@@ -108,11 +108,11 @@ def test_the_newest_snapshot_and_who_submitted_it(store, make_job, answer):
     assert [(row["uid"], row["generation"], row["username"]) for row in store.submissions(when)] == [("r1", 0, "ann")]
 
 
-def test_pods_that_went_while_nobody_looked(store, job, pod):
+def test_pods_that_went_while_nobody_looked(store, job, pod, live):
     """A pod of a live job may be gone as well."""
     store.save([job("a", 1, ("Running", 10)), pod("p"), pod("q"), pod("r", 2, "Succeeded", code=0)])
 
-    assert store.close_missing(None, {"q"}) == 0
+    assert store.close_missing(live("q", what="pod")) == 2
     assert {row["pod_id"]: (row["status"], row["is_in_etcd"]) for row in store.pods("a")} == {
         "p": ("Stopped", 0),
         "q": ("Running", 1),

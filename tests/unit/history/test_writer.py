@@ -111,7 +111,7 @@ def test_lost(writing, rows, make_job, make_pod, state, told_before, status):
     assert rows(lambda store: [(row["status"], row["is_in_etcd"]) for row in store.pods("a")]) == [("Stopped", 0)]
 
 
-def test_jobs_that_went_while_it_was_down(writing, rows, make_job):
+def test_jobs_that_went_while_it_was_down(writing, rows, make_job, live):
     """kubedl-io/kubedl: StopJob: closed at the start, but not a job that is newer than the list of live ones."""
     first = writing()
     for uid in ("gone", "live"):
@@ -121,7 +121,7 @@ def test_jobs_that_went_while_it_was_down(writing, rows, make_job):
     second = writing()
     second.saw_job(make_job("new", 6, RUNNING))
     eventually(lambda: second.written == 1)
-    second.live_jobs(frozenset({"live"}))
+    second.live(live("live"))
 
     assert second.close()
     assert rows() == {"gone": "Stopped", "live": "Running", "new": "Running"}
@@ -260,16 +260,15 @@ def test_killed_while_writing(writing, rows, database, make_job):
     assert rows() == {f"job-{uid}": "Succeeded" for uid in range(50)}
 
 
-def test_pods_that_went_while_it_was_down(writing, rows, make_pod):
+def test_pods_that_went_while_it_was_down(writing, rows, make_pod, live):
     first = writing()
     for uid in ("gone", "live"):
         first.saw_pod(make_pod(uid, name=uid), "a", "Worker")
     assert first.close()
 
     second = writing()
-    second.saw_pod(make_pod("new", name="new"), "a", "Worker")
-    second.live_jobs(frozenset({"a"}))
-    second.live_pods(frozenset({"live"}))
+    second.saw_pod(make_pod("new", 6, name="new"), "a", "Worker")
+    second.live(live("live", what="pod"))
 
     assert second.close()
     states = rows(lambda store: {row["pod_id"]: row["status"] for row in store.pods("a")})
@@ -290,3 +289,46 @@ def test_what_a_job_tells_is_kept_when_its_states_are_merged(writing, rows, make
     assert kinds == ["Created", "Running", "Succeeded"]
     assert rows(lambda store: [row["restart_id"] for row in store.restarts("a")]) == ["p1"]
     assert rows(lambda store: store.snapshot("a"))["generation"] == 1
+
+
+def test_a_list_closes_rows_of_its_own_region_only(writing, rows, make_job, live):
+    """Several clusters, one database."""
+    for region in ("west", "east"):
+        writer = writing(region=region)
+        writer.saw_job(make_job(region, 1, RUNNING))
+        assert writer.close()
+    west = writing(region="west")
+    west.live(live())
+
+    assert west.close()
+    assert rows() == {"west": "Stopped", "east": "Running"}
+
+
+def test_lists_of_several_kinds_wait_together(writing, rows, make_job, live):
+    """None replaces that of another kind, and of one kind the last counts."""
+    first = writing()
+    for uid, kind in (("a", "TrainingJob"), ("b", "TrainingJob"), ("m", "MPIJob")):
+        first.saw_job({**make_job(uid, 1, RUNNING), "kind": kind})
+    assert first.close()
+    second = writing(interval=60)
+    for found in (live("b"), live(kind="MPIJob"), live("a", "b")):
+        second.live(found)
+
+    assert second.close()
+    assert rows() == {"a": "Running", "b": "Running", "m": "Stopped"}
+
+
+def test_more_restarts_than_the_status_lists(writing, rows, make_job):
+    """All that were counted at once are rows; those that the status tells again are the same ones."""
+    job = make_job("a", 5, RUNNING)
+    lines = [{"time": "2026-11-30T12:00:05Z", "uid": f"p{n}", "replicaType": "Worker", "index": n} for n in range(25)]
+    job["status"]["restartHistory"] = lines[-10:]
+    first = writing()
+    first.saw_job(job)
+    first.saw_restarts(job, lines)
+    assert first.close()
+    second = writing()
+    second.saw_job(job)
+
+    assert second.close()
+    assert sorted(row["replica_index"] for row in rows(lambda store: store.restarts("a"))) == [*range(25)]
