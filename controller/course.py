@@ -33,6 +33,8 @@ class Course:
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     notices: tuple[Event, ...] = ()
+    restarts: tuple[JSON, ...] = ()
+    """The lines of the restart history that this decision adds, however many."""
     wake: datetime | None = None
     settled: bool = False
     ours: bool = True

@@ -61,4 +61,4 @@ def decide(kind: JobKind, seen: Snapshot, now: datetime) -> Plan:
         return Plan()
     wanted = status.compose(course, now)
     events = (*course.events, *status.transition(course.job, wanted))
-    return Plan(actions=course.actions, status=wanted, events=events, notices=course.notices, wake=course.wake)
+    return Plan(course.actions, wanted, events, course.notices, course.wake, course.restarts)

@@ -232,6 +232,8 @@ class Loop:
             self.queue.retry(key)
             return
         self.watched.saw_job(key.kind, written)
+        if plan.restarts:
+            self.recorder.saw_restarts(written, plan.restarts)
         metrics.on_progress(key.kind, progress(stored, wanted, now))
         for told in plan.events:
             apply.event(self.port, Job(key.kind, job), told, now)

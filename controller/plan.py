@@ -83,6 +83,8 @@ class Plan:
     events: tuple[Event, ...] = ()
     notices: tuple[Event, ...] = ()
     wake: datetime | None = None
+    restarts: tuple[JSON, ...] = ()
+    """What this status counts anew, one line each; its own restartHistory holds the last few of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,8 @@ def _recorded(course: Course, loss: Loss, *, counts: bool, in_place: int, now: d
         pending=(*ledger.pending, loss.pod.uid) if loss.pod else ledger.pending,
     )
     reason = conditions.reason_of(course.job.kind, "JobRestarting")
-    return replace(course, ledger=ledger).tells(Event("Warning", reason, _because(loss) + ": it is replaced."))
+    course = replace(course, ledger=ledger, restarts=(*course.restarts, line))
+    return course.tells(Event("Warning", reason, _because(loss) + ": it is replaced."))
 
 
 def _replaced(course: Course, loss: Loss, now: datetime) -> Course:
