@@ -90,6 +90,17 @@ def kueue(signalbox, kubectl, namespace, until):
     return found
 
 
+def lasting(policy, templates):
+    """The pods run until they are stopped: an eviction is never too late."""
+    for template in templates:
+        template["metadata"]["annotations"]["fate.signalbox.dev/never-ends"] = "true"
+
+
+def ending(policy, templates):
+    for template in templates:
+        del template["metadata"]["annotations"]["fate.signalbox.dev/never-ends"]
+
+
 def selectors(signalbox, namespace):
     return [pod["spec"].get("nodeSelector") for pod in signalbox.list("pods", namespace)]
 
@@ -121,6 +132,7 @@ def test_pods_are_ready_only_when_all_run(kueue, kubectl, signalbox, namespace, 
 
 
 def test_an_evicted_job_frees_its_quota_only_when_its_pods_are_gone(kueue, signalbox, namespace, until):
+    kueue.update(lasting)
     kueue.admit({"type": "kwok"})
     until(lambda: "Running" in kueue.true_conditions())
     kueue.evict()
@@ -135,9 +147,11 @@ def test_an_evicted_job_frees_its_quota_only_when_its_pods_are_gone(kueue, signa
 
 
 def test_an_evicted_job_can_be_admitted_elsewhere(kueue, signalbox, namespace, until):
+    kueue.update(lasting)
     kueue.admit({"type": "kwok"})
     until(lambda: "Running" in kueue.true_conditions())
     kueue.evict()
+    kueue.update(ending)
     kueue.admit({"kubernetes.io/hostname": "kwok-1"})  # at once: the suspension is completed first
     until(
         lambda: (
