@@ -31,9 +31,6 @@ class Told(NoRecorder):
     def lost_pod(self, pod, job_uid, replica_type):
         self.log.append(("lost", pod["metadata"]["name"]))
 
-    def live_pods(self, uids):
-        self.log.append(("live", *uids))
-
 
 class Watching:
     """Stores with what watches them; time moves only by ``seconds``."""
@@ -115,7 +112,7 @@ def test_only_who_acts_tells_the_history(watching):
 def test_a_new_leader_tells_all_that_is_there(watching):
     watching.pods.observe(pod())
     assert watching.watched.tell_all() == {KEY}
-    assert watching.recorder.log == [("live", "p"), ("job", "job"), ("p", "u", "Worker")]
+    assert watching.recorder.log == [("job", "job"), ("p", "u", "Worker")]
     assert watching.queue.get(0) == KEY
 
 
