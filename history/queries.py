@@ -244,7 +244,7 @@ def snapshot(uid: str) -> Select[Any]:
     return select(object_snapshot).where(c.uid == uid).order_by(c.generation.desc()).limit(1)
 
 
-def submissions(since: datetime, after: tuple[str, int] = ("", -1), limit: int = 500) -> Select[Any]:
+def submissions(since: datetime, after: tuple[str, int] = ("", -1), limit: int = 100) -> Select[Any]:
     """Submitted objects with who submitted them, to be judged again; a page behind the key ``after``."""
     c = object_snapshot.c
     behind = and_(c.uid >= after[0], or_(c.uid > after[0], c.generation > after[1]))

@@ -20,7 +20,7 @@ from history.fields import utcnow
 from history.queries import Row, Wanted
 from history.reader import Reader
 from history.records import STATUSES
-from history.web import charts
+from history.web import charts, trial
 from schemas.kinds import KINDS
 
 STATIC = Path(__file__).parent / "static"
@@ -41,6 +41,7 @@ def create(reader: Reader) -> Blueprint:
     web.add_url_rule("/jobs/<uid>", "job", lambda uid: job(reader, uid))
     web.add_url_rule("/overview", "overview", lambda: overview(reader))
     web.add_url_rule("/policy", "policy", lambda: policy(reader))
+    web.add_url_rule("/policy/what-if", "what_if", lambda: what_if(reader), methods=["GET", "POST"])
     web.add_url_rule("/theme/<name>", "theme", theme)
     web.add_url_rule("/static/<path:name>", "static", static)
     for name, function in FILTERS.items():
@@ -135,6 +136,18 @@ def policy(reader: Reader) -> Response:
     )
 
 
+def what_if(reader: Reader) -> Response:
+    """A pasted policy tried on past submissions; the text comes with a POST because it may be long."""
+    request.max_content_length = trial.MOST_BODY
+    written = request.form.get("policy", "")
+    window, since, _ = _window(request.form.get("since"))
+    found = trial.tried(reader, written, since) if request.method == "POST" else None
+    answer = _rendered("whatif.html", trial=found, written=written, window=window, all_windows=WINDOWS)
+    if found and found.faults:
+        answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY.value
+    return answer
+
+
 def theme(name: str) -> Response:
     """Light, dark, or what the browser prefers."""
     if name not in THEMES:
@@ -199,8 +212,8 @@ def _listed(text: str | None) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _window() -> tuple[str, datetime, datetime]:
-    window = request.args.get("since") or "30d"
+def _window(given: str | None = None) -> tuple[str, datetime, datetime]:
+    window = given or request.args.get("since") or "30d"
     now = utcnow()
     try:
         since = now - durations.parse(window)

@@ -153,11 +153,30 @@ def answers():
     return [details.admission(one) for one in made]
 
 
+TRIED = """apiVersion: signalbox.dev/v1
+kind: TrainingPolicy
+metadata: {name: NAME}
+spec: {limits: {replicas: {max: 2}}}
+"""
+
+
+def submissions(dice):
+    """Two jobs as they were submitted, one of four workers, one of a single one."""
+    for number, (name, workers) in enumerate((("large", 4), ("small", 1))):
+        made = job(number, name, "Pending", NOW, timedelta(), dice, kind="PyTorchJob")
+        made["metadata"] = {"name": name, "namespace": "research"}
+        worker = made["spec"]["pytorchReplicaSpecs"]["Worker"]
+        made["spec"]["pytorchReplicaSpecs"] = {"Worker": worker | {"replicas": workers}}
+        said = ("research", name, "PyTorchJob", "CREATE", "allowed")
+        yield details.submitted(Admission(NOW, f"t{number}", "", SCRIPT, (), *said, object=made))
+
+
 def fill(store):
     dice = random.Random(7)
     found, pods, events = star(dice)
     rows = [job_record(found), *details.conditions(found), *details.restarts(found), details.stored(found), *answers()]
     rows += [pod_record(one, "uid-0", "Worker") for one in pods] + [event_record(one) for one in events]
+    rows += submissions(random.Random(8))
     states = ("Succeeded",) * 7 + ("Failed",) * 2
     for number in range(1, 240):
         created = NOW - timedelta(minutes=170 * number + dice.randint(0, 160))
@@ -314,6 +333,21 @@ def test_overview_and_policy(page):
     page("/policy?since=7d")
     assert "at most 16 GPUs in namespace language" in browser.find_element(By.TAG_NAME, "main").text
     picture(browser, "history-policy")
+
+
+def test_a_policy_is_tried_on_the_past(page):
+    browser = page("/policy")
+    area = browser.find_element(By.ID, "w-policy")
+    area.send_keys(TRIED.replace("NAME", "cap"))
+    browser.find_element(By.CSS_SELECTOR, ".trial button").click()
+    said = until(browser, lambda b: b.find_element(By.ID, "result").text)
+    assert "Of 2 submissions" in said
+    assert "refused 1 unchanged 1" in " ".join(said.split())
+    assert "research/large" in said
+    assert SCRIPT in said, "the user, as text"
+    assert "must be at most 2 replicas in all, says limit replicas of policy cap (got 4)" in said
+    assert "max: 2" in browser.find_element(By.ID, "w-policy").get_attribute("value"), "to be changed and tried again"
+    picture(browser, "history-what-if")
 
 
 def test_the_keyboard_is_enough(page):
