@@ -18,8 +18,19 @@ class Trust(enum.Enum):
     """Nobody answered, or it failed for another reason: nothing is proven."""
 
 
-def trust(host: str, port: int, bundle: bytes, *, name: str | None = None, seconds: float = SECONDS) -> Trust:
-    """Shake hands with ``host``; ``bundle`` is PEM. With ``name`` the certificate must also be for that name."""
+def trust(
+    host: str,
+    port: int,
+    bundle: bytes,
+    *,
+    name: str | None = None,
+    asked_name: str | None = None,
+    seconds: float = SECONDS,
+) -> Trust:
+    """Shake hands with ``host``; ``bundle`` is PEM. With ``name`` the certificate must also be for that name.
+
+    ``asked_name`` is sent to the server and not compared with anything; not together with ``name``.
+    """
     try:
         context = _context(bundle, check_name=name is not None)
     except (ssl.SSLError, ValueError):
@@ -27,7 +38,7 @@ def trust(host: str, port: int, bundle: bytes, *, name: str | None = None, secon
     try:
         with (
             socket.create_connection((host, port), timeout=seconds) as plain,
-            context.wrap_socket(plain, server_hostname=name or host),
+            context.wrap_socket(plain, server_hostname=name or asked_name or host),
         ):
             return Trust.TRUSTED
     except ssl.SSLCertVerificationError as error:

@@ -15,6 +15,8 @@ from typing import Any
 from gunicorn import util  # type: ignore[import-untyped]
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
+from webhook.settings import PROBE_NAME
+
 FIRST_BYTE_SECONDS = 5.0
 HANDSHAKE_SECONDS = 3.0
 REQUEST_SECONDS = 5.0
@@ -35,6 +37,8 @@ class TimedSocket(ssl.SSLSocket):
     """
 
     _deadline = 0.0
+    asked_name: str | None = None
+    """The server name that the client sent."""
 
     def do_handshake(self, block: bool = False) -> None:
         self.settimeout(HANDSHAKE_SECONDS)
@@ -43,7 +47,8 @@ class TimedSocket(ssl.SSLSocket):
         except TimeoutError as late:
             raise _gave_up("handshake") from late
         except ssl.SSLError as error:
-            _tell_refused(self, error)
+            if reason := _refusal(error):
+                raise _refused(self, reason) from error
             raise
         _check_name(self)
         self.setblocking(True)
@@ -112,25 +117,37 @@ def names_of(certificate: Any) -> set[str]:
     return common | {value for key, value in found.get("subjectAltName", ()) if key == "DNS"}
 
 
-def _check_name(sock: ssl.SSLSocket) -> None:
+def remember_name(sock: ssl.SSLObject | ssl.SSLSocket, name: str | None, _context: ssl.SSLContext) -> None:
+    """To be a context's ``sni_callback``."""
+    if isinstance(sock, TimedSocket):
+        sock.asked_name = name
+
+
+def _check_name(sock: TimedSocket) -> None:
     wanted: frozenset[str] = getattr(sock.context, "client_names", frozenset())
     found = names_of(sock.getpeercert())
     if wanted and not wanted & found:
         reason = f"its certificate is for {', '.join(sorted(found))}, not for {', '.join(sorted(wanted))}"
-        _tell(sock, reason)
-        raise ConnectionResetError(errno.ECONNRESET, reason)
+        raise _refused(sock, reason)
 
 
-def _tell_refused(sock: ssl.SSLSocket, error: ssl.SSLError) -> None:
-    """Says why a client is not let in; other faults of a handshake are the client's affair."""
+def _refusal(error: ssl.SSLError) -> str:
+    """Why a client is not let in; empty for other faults of a handshake, which are the client's affair."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        _tell(sock, f"its certificate is not of --client-ca: {error.verify_message}")
-    elif error.reason == NO_CERTIFICATE:
-        _tell(sock, "it shows no certificate")
+        return f"its certificate is not of --client-ca: {error.verify_message}"
+    return "it shows no certificate" if error.reason == NO_CERTIFICATE else ""
 
 
-def _tell(sock: ssl.SSLSocket, reason: str) -> None:
-    log.warning("client refused", extra={"client": sock.getpeername()[0], "reason": reason})
+def _refused(sock: TimedSocket, reason: str) -> ConnectionResetError:
+    """As gunicorn expects of a client that went away: one line tells of it, and none of our own probe."""
+    if not _is_own_probe(sock):
+        log.warning("client refused", extra={"client": sock.getpeername()[0], "reason": reason})
+    return ConnectionResetError(errno.ECONNRESET, reason)
+
+
+def _is_own_probe(sock: TimedSocket) -> bool:
+    """The name alone proves nothing: it must also come from the address it goes to."""
+    return sock.asked_name == PROBE_NAME and sock.getpeername()[0] == sock.getsockname()[0]
 
 
 def _gave_up(what: str) -> ConnectionResetError:

@@ -20,7 +20,7 @@ from pathlib import Path
 import orjson
 
 from kube.listeners import Answer, as_json, listen, serve
-from webhook.settings import Settings
+from webhook.settings import PROBE_NAME, Settings
 from webhook.trusted import Trusted, bundles_reader
 
 PROBE_SECONDS = 2.0
@@ -111,7 +111,7 @@ def refusal_fault(task: Task) -> str:
     try:
         with (
             socket.create_connection((task.host, task.port), timeout=PROBE_SECONDS) as plain,
-            unverified().wrap_socket(plain) as tls,
+            unverified().wrap_socket(plain, server_hostname=PROBE_NAME) as tls,
         ):
             tls.recv(1)
     except TimeoutError as error:

@@ -9,6 +9,8 @@ from kube.listeners import Address, SettingError, address
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MAX_WORKERS = 32
 MAX_THREADS = 256
+PROBE_NAME = "readiness.signalbox.invalid"
+"""The server name that our own readiness probe asks for: it has no client certificate, and expects to be refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kube.listeners import SettingError
-from webhook.connections import ServerContext
+from webhook.connections import ServerContext, remember_name
 from webhook.settings import TlsFiles
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def server_context(files: TlsFiles) -> ServerContext:
         context.load_verify_locations(files.client_ca)
         context.verify_mode = ssl.CERT_REQUIRED
         context.client_names = files.client_names
+        context.sni_callback = remember_name
     return context
 
 

@@ -10,6 +10,7 @@ from kube.errors import KubeError
 from kube.handshake import Trust, trust
 from kube.raw import RawKube
 from kube.resources import OWN_CONFIGURATIONS
+from webhook.settings import PROBE_NAME
 
 FRESH_SECONDS = 10.0
 READ_SECONDS = 0.5
@@ -56,7 +57,8 @@ class Trusted:
         return [name for name, bundles in self._bundles.items() if any(map(self._is_mistrusted, bundles))]
 
     def _is_mistrusted(self, bundle: bytes) -> bool:
-        return trust(self._host, self._port, bundle, seconds=HANDSHAKE_SECONDS) is Trust.UNTRUSTED
+        seen = trust(self._host, self._port, bundle, asked_name=PROBE_NAME, seconds=HANDSHAKE_SECONDS)
+        return seen is Trust.UNTRUSTED
 
 
 def bundles_reader(kubeconfig: str | None) -> Read | None:

@@ -85,6 +85,7 @@ def test_name_is_looked_at_when_given(server):
     with server(LEAF) as port:
         assert trust("127.0.0.1", port, CA.certificate, name="webhook.system.svc") is Trust.TRUSTED
         assert trust("127.0.0.1", port, CA.certificate, name="stranger.system.svc") is Trust.UNKNOWN
+        assert trust("127.0.0.1", port, CA.certificate, asked_name="stranger.system.svc") is Trust.TRUSTED
 
 
 def test_who_says_nothing_proves_nothing():

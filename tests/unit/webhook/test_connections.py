@@ -159,6 +159,18 @@ def refusals(server):
     return [line["reason"] for line in server.lines() if line["message"] == "client refused"]
 
 
+def test_our_own_probe_is_refused_without_a_word(guarded, client_ca, eventually):
+    """It comes every few seconds, without a certificate; a warning each time would bury the others."""
+    before = len(refusals(guarded))
+    for _ in range(3):
+        assert guarded.plain(guarded.health, "/readyz")[0] == 200
+    with pytest.raises((ssl.SSLError, ConnectionResetError, http.client.RemoteDisconnected, BrokenPipeError)):
+        get(guarded, context=as_client(guarded, client_ca / "kubelet"))
+    eventually(lambda: len(refusals(guarded)) > before)
+    assert refusals(guarded)[before:] == ["its certificate is for kubelet, not for kube-apiserver"]
+    assert not [message for message in guarded.messages() if message.startswith("Invalid request")]
+
+
 def test_server_certificates_of_the_same_ca_are_no_passport(guarded, eventually):
     """The webhook's own CA is not the clients'."""
     with pytest.raises((ssl.SSLError, ConnectionResetError, http.client.RemoteDisconnected, BrokenPipeError)):
