@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import orjson
 import structlog
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, func, select, update
 
+from history import metrics
 from history.models import job_info, notification_info
 from history.queries import Row
 from history.store import Store
@@ -44,6 +45,8 @@ class Notifier:
     def run(self, now: datetime) -> int:
         """Tell what is due, and note how that went; how many were told."""
         told = 0
+        waiting = self.store.first(select(func.count().label("rows")).where(notification_info.c.state == "pending"))
+        metrics.UNTOLD.set(waiting["rows"] if waiting else 0)
         for row in self.store.rows(_due(now)):
             said = self._post(row)
             told += said is None

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Executable
+from sqlalchemy import Executable, literal, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from history import queries
 from history.engine import connect
@@ -103,6 +104,14 @@ class Reader:
         while rows := self.rows(queries.submissions(since, after)):
             yield from rows
             after = (rows[-1]["uid"], rows[-1]["generation"])
+
+    def answers(self) -> bool:
+        """Whether the database does."""
+        try:
+            self.first(select(literal(1)))
+        except (SQLAlchemyError, OSError):
+            return False
+        return True
 
     def rows(self, query: Executable) -> list[Row]:
         """All rows of a statement of ``queries`` or ``statistics``."""

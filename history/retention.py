@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from sqlalchemy import Column, Select, Table, delete, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, delete, func, select
 
+from history import metrics
 from history.models import (
     admission_info,
     condition_info,
@@ -65,10 +66,10 @@ def _jobs(store: Store, before: datetime) -> Iterator[int]:
         pods = [row["pod_id"] for row in store.rows(pods_of)]
         with store.begin() as connection:
             for begin in range(0, len(pods), BATCH):
-                connection.execute(delete(event_info).where(event_info.c.obj_uid.in_(pods[begin : begin + BATCH])))
-            connection.execute(delete(event_info).where(event_info.c.obj_uid.in_(uids)))
+                _delete(connection, event_info, event_info.c.obj_uid.in_(pods[begin : begin + BATCH]))
+            _delete(connection, event_info, event_info.c.obj_uid.in_(uids))
             for table, column in OF_A_JOB:
-                connection.execute(delete(table).where(table.c[column].in_(uids)))
+                _delete(connection, table, table.c[column].in_(uids))
         log.info("history forgets old jobs", uids=uids)
         yield len(uids)
 
@@ -80,8 +81,12 @@ def _older(store: Store, column: Column[Any], before: datetime) -> Iterator[int]
     while rows := store.rows(_oldest(table, key, column, before)):
         with store.begin() as connection:
             for row in rows:
-                connection.execute(delete(table).where(*(one == row[one.name] for one in key)))
+                _delete(connection, table, *(one == row[one.name] for one in key))
         yield len(rows)
+
+
+def _delete(connection: Connection, table: Table, *where: ColumnElement[bool]) -> None:
+    metrics.DELETED.labels(table.name).inc(connection.execute(delete(table).where(*where)).rowcount)
 
 
 def _oldest(table: Table, key: list[Column[Any]], column: Column[Any], before: datetime) -> Select[Any]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, insert, literal, select, update
 from sqlalchemy.exc import DBAPIError
 
-from history import queries, schema, upserts
+from history import metrics, queries, schema, upserts
 from history.details import AdmissionRecord, ConditionRecord, RestartRecord, SnapshotRecord
 from history.engine import is_deadlock
 from history.fields import EPOCH, earliest, utcnow
@@ -109,8 +109,11 @@ class Store(Reader):
                     self._save(connection, tables, lost, now)
             except DBAPIError as error:
                 if not (left and is_deadlock(error)):
+                    metrics.FAILURES.inc()
                     raise
             else:
+                for kind, rows in tables.items():
+                    metrics.ROWS.labels(TARGETS[kind].table.name).inc(len(rows))
                 return
 
     def _save(self, connection: Connection, tables: Tables, gone: list[Gone], now: datetime) -> None:

@@ -17,12 +17,20 @@ def metrics_page() -> str:
     """A table for each process, Markdown."""
     from certs import metrics as certificates
     from controller import metrics
+    from history import metrics as history
     from webhook import app, recording
     from webhook.tls import expiry_gauge, reload_failures
 
     controller = [*found(metrics), *found(certificates)]
     webhook = [*found(app), *found(recording), reload_failures(), expiry_gauge()]
-    return "\n".join([*INTRODUCTION, *_table("Controller", controller), *_table("Webhook", webhook), ""])
+    return "\n".join(
+        [*INTRODUCTION, *_table("Controller", controller), *_table("Webhook", webhook), *_history(history), ""]
+    )
+
+
+def _history(module: ModuleType) -> Iterator[str]:
+    yield from _table("History", found(module))
+    yield from ("", "Rows and write failures are also told by the controller, where it writes to the database itself.")
 
 
 def found(module: ModuleType) -> list[MetricWrapperBase]:

@@ -1,20 +1,25 @@
 """``signalbox history serve``: the pages and the REST interface, and with --ingest-token-file the records of others."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import click
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 
 from history.api.auth import Access
-from kube.listeners import Address, SettingError, address
+from kube.listeners import Address, Answer, SettingError, address, as_json, listen
+from kube.listeners import serve as answer
 from signalbox import history_options
 from signalbox.history_options import FILE, Keeping
 from webhook.settings import LOG_LEVELS
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
+
+    from history.reader import Reader
 
 THREADS = 8
 REQUEST_SECONDS = 30
@@ -58,6 +63,8 @@ class Server(BaseApplication):  # type: ignore[misc]
 @click.option("--token-file", type=FILE, help="The token that readers send.")
 @click.option("--user-header", default=USER_HEADER, help="With proxy-header: the header that names the user.")
 @click.option("--ingest-token-file", type=FILE, help="Take records from processes that send this token.")
+@click.option("--health-bind", metavar="HOST:PORT", help="Where to serve /healthz and /readyz beside --bind.")
+@click.option("--metrics-bind", metavar="HOST:PORT", help="Where to serve /metrics; absent: nowhere.")
 @click.option("--log-level", default="info", type=click.Choice(LOG_LEVELS))
 @history_options.keeping
 def serve(**options: Any) -> None:
@@ -71,6 +78,7 @@ def serve(**options: Any) -> None:
         process = Process(
             database(options["history_url"], options["history_url_file"]), access, bind, keeping, options["log_level"]
         )
+        process.listen(options["health_bind"], options["metrics_bind"])
         Server(bind, process.application, process.close).run()
     except (SettingError, ValueError) as error:
         raise click.UsageError(str(error)) from error
@@ -111,6 +119,13 @@ class Process:
         parse(url)  # a wrong URL stops the start
         self._url, self._access, self._bind, self._keeping, self._log_level = url, access, bind, keeping, log_level
         self._closing: list[Callable[[], None]] = []
+        self._health: socket | None = None
+        self._metrics: socket | None = None
+
+    def listen(self, health_bind: str | None, metrics_bind: str | None) -> None:
+        """Take the addresses before the fork: what is wrong stops the start, a worker that is replaced keeps them."""
+        self._health = listen("health-bind", address("health-bind", health_bind)) if health_bind else None
+        self._metrics = listen("metrics-bind", address("metrics-bind", metrics_bind)) if metrics_bind else None
 
     def application(self) -> "WSGIApplication":
         from history.api.app import LOOPBACK_HOSTS, create_app
@@ -127,8 +142,22 @@ class Process:
             self._closing += [chores.close, store.close]
         reader = Reader(self._url)
         self._closing.append(reader.close)
+        self._answer_probes(reader)
         is_open = self._access.token_file is None and not self._access.user_header
         return create_app(reader, self._access, store, LOOPBACK_HOSTS if is_open else None)
+
+    def _answer_probes(self, reader: "Reader") -> None:
+        """In threads of the worker, which has the counts."""
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+        def ready() -> Answer:
+            good = reader.answers()
+            return as_json(good, ready=good)
+
+        if self._health:
+            answer(self._health, {"/healthz": lambda: as_json(True, alive=True), "/readyz": ready})
+        if self._metrics:
+            answer(self._metrics, {"/metrics": lambda: Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest())})
 
     def close(self) -> None:
         for close in self._closing:

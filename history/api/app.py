@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
-from history.api import auth, problems, routes
+from history.api import auth, measured, problems, routes
 from history.api.auth import Access
 from history.api.problems import Problem
 from history.queries import BadCursor
@@ -43,6 +43,7 @@ def create_app(
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=LARGEST_BODY, TRUSTED_HOSTS=list(hosts) if hosts else None)
     app.url_map.strict_slashes = False
+    measured.measure(app)
     app.before_request(partial(auth.guard, access or Access()))
     app.after_request(_with_headers)
     app.register_blueprint(routes.create(reader, store))

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from sqlalchemy.exc import DataError
 
-from history import models, queries, statistics, timeline, wire
+from history import metrics, models, queries, statistics, timeline, wire
 from history.api import openapi, parameters, shapes
 from history.api.problems import Problem
 from history.fields import utcnow
@@ -120,12 +120,18 @@ def _statistics(reader: Reader) -> Row:
 
 
 def _ingest(store: Store) -> Response:
+    outcome = "failed"
     try:
         store.save(*wire.read(request.get_data(cache=False)))
+        outcome = "accepted"
     except wire.NotABatch as error:
+        outcome = "refused"
         raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from error
     except DataError as error:
+        outcome = "refused"
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "The database refuses the batch.") from error
+    finally:
+        metrics.INGEST.labels(outcome).inc()
     return Response(status=HTTPStatus.NO_CONTENT.value)
 
 

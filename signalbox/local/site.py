@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 NAMESPACE = "signalbox-system"
 LABEL = "app.kubernetes.io/name=signalbox"
-PORTS = ("webhook", "webhook-health", "webhook-metrics", "controller-health", "controller-metrics", "history")
+PORTS = (
+    *("webhook", "webhook-health", "webhook-metrics"),
+    *("controller-health", "controller-metrics"),
+    *("history", "history-health", "history-metrics"),
+)
 ACCOUNTS = ("webhook", "controller")
 GRANTED_SECONDS = 10.0
 CERTIFICATE_NAMES = ("localhost", ports.LOOPBACK)
@@ -126,10 +130,16 @@ def start_controller(site: Site, *flags: str, kubeconfig: Path | None = None) ->
 def start_history(site: Site) -> None:
     """The pages and the REST interface, reading what the controller writes."""
     url = f"http://{site.address('history')}"
-    arguments = (f"--bind={site.address('history')}", f"--history-url={history_url(site.cluster.state_dir)}")
+    health, metrics = site.address("history-health"), site.address("history-metrics")
+    arguments = (
+        f"--bind={site.address('history')}",
+        f"--history-url={history_url(site.cluster.state_dir)}",
+        f"--health-bind={health}",
+        f"--metrics-bind={metrics}",
+    )
     argv = (sys.executable, "-m", "signalbox", "history", "serve", *arguments)
-    program = Program("history", argv, (f"{url}/",))
-    processes.start(site.cluster.state_dir, program, partial(probes.answers_ok, f"{url}/healthz"))
+    program = Program("history", argv, (f"{url}/", f"http://{health}/healthz", f"http://{metrics}/metrics"))
+    processes.start(site.cluster.state_dir, program, partial(probes.answers_ok, f"http://{health}/healthz"))
 
 
 STEPS = (

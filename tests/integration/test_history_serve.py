@@ -85,6 +85,25 @@ def test_records_go_in_and_come_out(serve, files):
     assert process.wait(20) == 0
 
 
+def test_health_and_metrics_without_the_token(serve, files):
+    """On ports of their own, beside the pages."""
+    health, metrics = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    binds = (f"--health-bind={health}", f"--metrics-bind={metrics}")
+    address, _ = serve(f"--token-file={files / 'reader'}", f"--ingest-token-file={files / 'writer'}", *binds)
+    writer = recorder(address, files / "writer")
+    writer.saw_job(job("secret-name"))
+    assert writer.close(30)
+
+    assert [get(f"http://{health}/{path}")[0] for path in ("healthz", "readyz")] == [200, 200]
+    status, body = get(f"http://{metrics}/metrics")
+    told = body.decode()
+    assert status == 200
+    assert 'signalbox_history_requests_total{route="/api/v1/ingest",status="204"} 1.0' in told
+    assert 'signalbox_history_written_rows_total{table="job_info"} 1.0' in told
+    assert "secret-name" not in told
+    assert get(f"{address}/metrics")[0] == 401
+
+
 def test_it_reads_beside_another_writer(serve, tmp_path):
     store = Store(f"sqlite:///{tmp_path}/history.db")
     store.upgrade()
@@ -105,6 +124,7 @@ def test_it_reads_beside_another_writer(serve, tmp_path):
         (("--history-url-file=/f", "--history-url=sqlite:///f"), "must not be given together with --history-url"),
         (("--history-url=oracle://h/x",), "must be sqlite, postgresql or mysql"),
         (("--history-keep=soon",), "must be a whole number and s, m, h, d or w"),
+        (("--metrics-bind=nowhere",), "--metrics-bind: must be HOST:PORT"),
         (("--bind=nowhere",), "--bind: must be HOST:PORT"),
     ],
 )
