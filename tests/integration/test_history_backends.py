@@ -51,7 +51,7 @@ def share(module):
     globals().update({name: value for name, value in vars(loaded).items() if not name.startswith("_")})
 
 
-for module in ("conftest", "test_store", "test_store_details", "test_schema"):
+for module in ("conftest", "test_store", "test_store_details", "test_closing", "test_schema"):
     share(module)
 
 
