@@ -116,6 +116,7 @@ def test_a_history_on_a_volume_is_written_by_its_own_process(printed):
     assert container(objects, "history")["args"][3:] == [
         "--history-url=sqlite:////var/lib/signalbox/history.db",
         "--token-file=/run/signalbox/tokens/page",
+        "--metrics-bind=0.0.0.0:8080",
         "--ingest-token-file=/run/signalbox/tokens/ingest",
     ]
     controller = objects["Deployment", "signalbox-controller"]["spec"]
@@ -142,6 +143,7 @@ def test_the_page_of_a_database_takes_no_records(printed):
     assert container(objects, "history")["args"][3:] == [
         "--history-url-file=/run/signalbox/history/url",
         "--token-file=/run/signalbox/tokens/page",
+        "--metrics-bind=0.0.0.0:8080",
     ]
     volumes = objects["Deployment", "signalbox-history"]["spec"]["template"]["spec"]["volumes"]
     assert [volume["secret"]["secretName"] for volume in volumes if "secret" in volume] == [
