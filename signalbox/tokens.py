@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 KEYS = ("ingest", "page")
 """What those send that write, and those that read."""
 BYTES = 32
-EVERY = 60.0
+EVERY = 10.0
 """Seconds between two looks: a Secret that is deleted, to change the tokens, is made anew."""
 RETRY, SLICE = 2.0, 0.25
 
