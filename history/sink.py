@@ -10,11 +10,10 @@ import urllib.request
 from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import orjson
 
-from history import wire
+from history import address, wire
 from history.store import Gone, Record, Refused, Sink, Store
 from history.writer import Writer
 from schemas.records import Live
@@ -29,10 +28,7 @@ class Remote:
     """The history process at ``url``, as a ``Sink``; the token is read anew for each batch, so that it may rotate."""
 
     def __init__(self, url: str, token_file: Path | None) -> None:
-        parts = urlsplit(url)
-        if not parts.hostname or parts.query or parts.fragment or parts.username:
-            raise ValueError("history URL: must look like https://HOST:PORT")
-        self._url = url.rstrip("/")
+        self._url = address.of_process(url)
         self._token_file = token_file
 
     def upgrade(self) -> None:
@@ -71,7 +67,7 @@ class Remote:
 
 def open_sink(url: str, token_file: Path | None = None, *, notify: bool = False) -> Sink:
     """The sink at a SQLAlchemy URL or an http(s) URL. Raises ValueError for one that can never work."""
-    if urlsplit(url).scheme in ("http", "https"):
+    if address.is_process(url):
         return Remote(url, token_file)
     return Store(url, notify=notify)
 

@@ -64,9 +64,9 @@ def _recording(options: dict[str, Any]) -> "Callable[[], Recorder]":
     names = ("history_url", "history_url_file", "history_token_file", "region")
     url, file, token_file, region = (options.pop(name) for name in names)
     if url := history_options.url_of(url, file):
-        from history.sink import open_sink
+        from history import address
 
-        open_sink(url, token_file).close()
+        address.check(url)
     return partial(_recorder, url, token_file, region)
 
 
