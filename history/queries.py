@@ -206,7 +206,7 @@ def admissions(job: Row) -> Select[Any]:
         span = (c.gmt_created >= created - SUBMITTING, c.gmt_created <= (job["gmt_finished"] or c.gmt_created))
         about.append(and_(c.job_id.is_(None), named, *span))
     query = select(admission_info).where(or_(*about))
-    return query.order_by(c.gmt_created, c.review_uid).limit(MOST_ROWS)
+    return query.order_by(c.gmt_created, c.job_id.is_not(None), c.review_uid).limit(MOST_ROWS)
 
 
 def answers(

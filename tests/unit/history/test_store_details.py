@@ -91,9 +91,10 @@ def test_answers_of_a_job_with_those_from_before_it_had_a_uid(store, job, answer
     other = replace(answer("r2", uid="b"), name="other")
     refused = replace(answer("r3", uid="", verdict="refused"), name="none")
     early = replace(early, time=early.time - timedelta(seconds=1))  # the API server gives the creation's time later
-    store.save([details.admission(one) for one in (early, late, other, refused)] + [job("a", 5)])
+    same_second = replace(late, review="r9", uid="", verdict="defaulted")
+    store.save([details.admission(one) for one in (early, late, other, refused, same_second)] + [job("a", 5)])
 
-    assert [row["review_uid"] for row in store.admissions(store.job("a")[0])] == ["r0", "r1"]
+    assert [row["review_uid"] for row in store.admissions(store.job("a")[0])] == ["r0", "r9", "r1"]
     assert [row["review_uid"] for row in store.rows(queries.answers(verdict="refused"))] == ["r3"]
 
 

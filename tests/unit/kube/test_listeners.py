@@ -1,6 +1,7 @@
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
@@ -43,5 +44,7 @@ def test_who_hangs_up_before_the_answer_leaves_no_stack_in_the_log(capfd):
     gone.set()
     for thread in threading.enumerate():
         if "process_request" in thread.name:
+            while thread.ident is None:  # listed, and not started yet
+                time.sleep(0.01)
             thread.join(10)
     assert "Traceback" not in capfd.readouterr().err
