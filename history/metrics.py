@@ -14,3 +14,4 @@ ROWS = Counter("signalbox_history_written_rows_total", "Rows written to the data
 FAILURES = Counter("signalbox_history_write_failures_total", "Transactions that the database did not take")
 DELETED = Counter("signalbox_history_deleted_rows_total", "Rows deleted because they are old", ["table"])
 UNTOLD = Gauge("signalbox_history_waiting_notifications", "Ends of jobs that --notify-url has not taken yet")
+STORED = Gauge("signalbox_history_stored_rows", "Rows of a table, counted every five minutes at most", ["table"])

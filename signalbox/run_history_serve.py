@@ -150,14 +150,22 @@ class Process:
         """In threads of the worker, which has the counts."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+        from history.api.counted import Counted
+
         def ready() -> Answer:
             good = reader.answers()
             return as_json(good, ready=good)
 
         if self._health:
             answer(self._health, {"/healthz": lambda: as_json(True, alive=True), "/readyz": ready})
+        counted = Counted(reader)
+
+        def metrics() -> Answer:
+            counted.refresh()
+            return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest())
+
         if self._metrics:
-            answer(self._metrics, {"/metrics": lambda: Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest())})
+            answer(self._metrics, {"/metrics": metrics})
 
     def close(self) -> None:
         for close in self._closing:

@@ -52,6 +52,7 @@ def on_this_machine(tmp_path, port):
     here = {
         "http://signalbox-history:8090": f"http://127.0.0.1:{port}",
         "0.0.0.0:8090": f"127.0.0.1:{port}",
+        "--metrics-bind=0.0.0.0:8080": f"--metrics-bind=127.0.0.1:{free_port()}",
         "/run/signalbox/tokens": f"{tmp_path}/tokens",
         "/run/signalbox/history": f"{tmp_path}/tokens",
         "/var/lib/signalbox": str(tmp_path),
