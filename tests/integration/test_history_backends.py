@@ -51,7 +51,17 @@ def share(module):
     globals().update({name: value for name, value in vars(loaded).items() if not name.startswith("_")})
 
 
-for module in ("conftest", "test_store", "test_store_details", "test_closing", "test_schema"):
+SUITES = (
+    "test_store",
+    "test_store_details",
+    "test_closing",
+    "test_faults_of_peers",
+    "test_retention",
+    "test_statistics",
+    "test_counted",
+    "test_schema",
+)
+for module in ("conftest", *SUITES):
     share(module)
 
 
