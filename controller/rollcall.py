@@ -6,15 +6,14 @@ or being replaced, rights, an API server that does not answer) says nothing abou
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import structlog
 
+from controller.keys import resource_of, uid_of
 from kube.errors import KubeError
 from kube.raw import RawKube
 from kube.resources import PODS, Resource
 from schemas import names
-from schemas.job import mapping, text
 from schemas.kinds import JobKind
 from schemas.records import Live, Recorder
 
@@ -73,8 +72,7 @@ class RollCall:
         return True
 
     def _jobs(self, kind: JobKind) -> Live:
-        resource = Resource(kind.group, kind.version, kind.plural, kind.kind)
-        return Live("job", *self._list(resource, ""), kind=kind.kind, namespace=self._namespace)
+        return Live("job", *self._list(resource_of(kind), ""), kind=kind.kind, namespace=self._namespace)
 
     def _pods(self) -> Live:
         return Live("pod", *self._list(PODS, names.JOB_UID), namespace=self._namespace)
@@ -86,9 +84,5 @@ class RollCall:
         path = resource.path(self._namespace or None)
         for page in self._kube.pages(path, label_selector=selector, field_selector=""):
             version = version or page.resource_version
-            uids.update(_uid(item) for item in page.items)
+            uids.update(map(uid_of, page.items))
         return frozenset(uids), version
-
-
-def _uid(item: dict[str, Any]) -> str:
-    return text(mapping(item.get("metadata")).get("uid"))
