@@ -10,12 +10,10 @@ from policy.defaults import Applied
 from policy.evaluate import IsLate
 from policy.model import Policy, PolicySet
 from policy.request import Request
-from policy.verdicts import AUDITED, REFUSED, WARNED, Judgement, Violation
+from policy.verdicts import AUDITED, NO_JUDGEMENT, REFUSED, WARNED, Judgement, Violation
 from schemas import defaults, validation
 
 JSON = dict[str, Any]
-
-NOTHING_SAID = Judgement()
 
 INVALID, CHANGED, UNCHANGED = "invalid", "changed", "unchanged"
 WORDS = (INVALID, REFUSED, WARNED, AUDITED, CHANGED, UNCHANGED)
@@ -27,7 +25,7 @@ class Replayed:
     """What policies say of one submission."""
 
     word: str
-    judgement: Judgement = NOTHING_SAID
+    judgement: Judgement = NO_JUDGEMENT
     applied: tuple[Applied, ...] = ()
 
     @property

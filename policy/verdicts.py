@@ -111,6 +111,10 @@ class Judgement:
         return list(dict.fromkeys(item.warning for item in self.of(WARNED)))
 
 
+NO_JUDGEMENT = Judgement()
+"""Where no policy was asked."""
+
+
 def annotations(applied: Iterable[Applied], judgement: Judgement) -> dict[str, str]:
     """The audit annotations of an answer: JSON texts; the API server puts the webhook's name before the keys."""
     parts: dict[str, list[Any]] = {

@@ -9,10 +9,10 @@ from policy import evaluate
 from policy.evaluate import Filled, IsLate
 from policy.model import PolicySet
 from policy.request import Request
-from policy.verdicts import Judgement
+from policy.verdicts import NO_JUDGEMENT, Judgement
 from schemas.faults import Fault
 from schemas.kinds import JobKind
-from webhook.review import NO_JUDGEMENT, Review
+from webhook.review import Review
 
 JSON = dict[str, Any]
 LONG_AGO = datetime.min.replace(tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from policy.defaults import Applied
-from policy.verdicts import Judgement, annotations
+from policy.verdicts import NO_JUDGEMENT, Judgement, annotations
 from schemas import faults, kinds
 from schemas.faults import Fault
 from schemas.job import mapping, sequence, text
@@ -19,7 +19,6 @@ JSON = dict[str, Any]
 API_VERSION = "admission.k8s.io/v1"
 JUDGED = ("CREATE", "UPDATE")
 SCALE = "scale"
-NO_JUDGEMENT = Judgement()
 
 
 class NotAReview(ValueError):  # noqa: N818 - it reads as what it says
